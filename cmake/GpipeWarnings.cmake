@@ -1,0 +1,12 @@
+# gpipe_warnings: the warnings every target of ours is compiled with. They become errors only in the presets.
+add_library(gpipe_warnings INTERFACE)
+target_compile_options(
+  gpipe_warnings
+  INTERFACE -Wall
+            -Wextra
+            -Wpedantic
+            -Wshadow
+            -Wnon-virtual-dtor
+            -Woverloaded-virtual
+            -Wcast-align
+            -Wunused)
