@@ -46,7 +46,7 @@ function(libtorch_named_by_user place origin)
     # <LibTorch>/share/cmake/Torch
     get_filename_component(root "${Torch_DIR}/../../.." ABSOLUTE)
     set(${place} "${root}" PARENT_SCOPE)
-    set(${origin} "Torch_DIR" PARENT_SCOPE)
+    set(${origin} "the root of Torch_DIR (${Torch_DIR})" PARENT_SCOPE)
   endif()
 endfunction()
 
