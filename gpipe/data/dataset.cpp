@@ -2,8 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cstddef>
-#include <cstring>
 
 namespace gpipe::data {
 
@@ -75,7 +75,7 @@ at::Tensor select_rows(const at::Tensor& tensor, std::span<const int64_t> number
         available,
         "; use 0 to ",
         available - 1);
-    std::memcpy(to, from + static_cast<size_t>(number) * row_bytes, row_bytes);
+    std::copy_n(from + static_cast<size_t>(number) * row_bytes, row_bytes, to);
     to += row_bytes;
   }
   return selected;

@@ -125,7 +125,9 @@ Text split_text(std::span<const uint8_t> bytes, const TextOptions& options) {
       "[data] held-out blocks of ",
       options.block_bytes,
       " bytes; use at least 1");
-  const auto run = static_cast<size_t>(static_cast<double>(options.block_bytes) / share);
+  const double all = static_cast<double>(bytes.size());
+  const auto run =
+      static_cast<size_t>(std::min(all, static_cast<double>(options.block_bytes) / share));
   std::vector<uint8_t> train;
   std::vector<uint8_t> held_out;
   while (!bytes.empty()) {
