@@ -23,8 +23,8 @@ class Bigram {
 
   double probability(int64_t previous, int64_t token) const;
 
-  /// Mean of -log p over all tokens of `text` but the first, in nats per token: what a model reports
-  /// that saw only the training text. Throws Error for fewer than two tokens.
+  /// Mean of -log p over all tokens of `text` but the first, in nats per token. Throws Error for
+  /// fewer than two tokens.
   double cross_entropy(const at::Tensor& text) const;
 
  private:
