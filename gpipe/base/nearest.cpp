@@ -12,6 +12,16 @@ char fold(char letter) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
 }
 
+bool is_abbreviation(std::string_view word, std::string_view candidate) {
+  constexpr std::size_t kFewestLetters = 3;
+  return word.size() >= kFewestLetters && word.size() < candidate.size() &&
+         edit_distance(word, candidate.substr(0, word.size())) == 0;
+}
+
+int distance_to_candidate(std::string_view word, std::string_view candidate) {
+  return is_abbreviation(word, candidate) ? 1 : edit_distance(word, candidate);
+}
+
 bool is_near(int distance, std::string_view left, std::string_view right) {
   std::size_t letters = std::max(left.size(), right.size());
   return distance <= static_cast<int>((letters + 2) / 3);
@@ -45,7 +55,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   const std::string* best = nullptr;
   int best_distance = 0;
   for (const std::string& candidate : candidates) {
-    int distance = edit_distance(word, candidate);
+    int distance = distance_to_candidate(word, candidate);
     if (is_near(distance, word, candidate) && (!best || distance < best_distance)) {
       best = &candidate;
       best_distance = distance;

@@ -11,8 +11,8 @@ namespace gpipe {
 int edit_distance(std::string_view left, std::string_view right);
 
 /// The candidate that `word` was most likely meant to be: the one at the least edit distance, the
-/// first of several. Empty where none is near, which is at most a third of the longer word's letters
-/// away, rounded up.
+/// first of several; an abbreviation to three or more letters counts as one edit. Empty where none
+/// is near: within a third of the longer word's letters, rounded up.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// "; did you mean `seed`?" for an error's text, or nothing where no candidate is near.
