@@ -13,14 +13,13 @@ namespace {
 /// Where CLI11 puts what it reads: one entry an option. A deque, for CLI11 keeps the addresses.
 struct Entry {
   std::string text;
-  bool on = false;
   CLI::Option* flag = nullptr;
 };
 
 void declare(CLI::App& app, const Option& option, Entry& entry) {
   const std::string flag = "--" + option.name;
   if (option.is_switch()) {
-    entry.flag = app.add_flag(flag + ",!--no-" + option.name, entry.on);
+    entry.flag = app.add_flag(flag + ",!--no-" + option.name, entry.text);
   } else {
     entry.flag = app.add_option(flag, entry.text);
   }
@@ -39,7 +38,13 @@ void declare(CLI::App& app, const Option& option, Entry& entry) {
   throw UsageError("[flags] unknown flag `" + flag + "`" + did_you_mean(flag, names));
 }
 
-void parse(CLI::App& app, const OptionTable& table, const std::vector<std::string>& arguments) {
+/// CLI11 takes whatever follows for the value; no value of ours starts like a flag.
+void check_value(const std::string& name, const std::string& text) {
+  if (text.rfind("--", 0) == 0)
+    throw UsageError("[flags] `--" + name + "` needs a value");
+}
+
+void parse(CLI::App& app, const std::vector<std::string>& arguments) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
     app.parse(reversed);
@@ -49,8 +54,6 @@ void parse(CLI::App& app, const OptionTable& table, const std::vector<std::strin
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string("[flags] ") + error.what());
   }
-  if (!app.remaining().empty())
-    refuse_extra(table, app.remaining().front());
 }
 
 }  // namespace
@@ -66,14 +69,16 @@ Flags parse_flags(const OptionTable& table, const std::vector<std::string>& argu
   std::deque<Entry> entries(table.options().size());
   for (size_t i = 0; i < entries.size(); ++i)
     declare(app, table.options()[i], entries[i]);
-  parse(app, table, arguments);
+  parse(app, arguments);
+  check_value("config", flags.config);
   for (size_t i = 0; i < entries.size(); ++i) {
-    const Option& option = table.options()[i];
-    const Entry& entry = entries[i];
-    if (entry.flag->count() > 0)
-      flags.values.push_back(
-          {option.name, option.is_switch() ? (entry.on ? "true" : "false") : entry.text});
+    const std::string& name = table.options()[i].name;
+    check_value(name, entries[i].text);
+    if (entries[i].flag->count() > 0)
+      flags.values.push_back({name, entries[i].text});
   }
+  if (!app.remaining().empty())
+    refuse_extra(table, app.remaining().front());
   return flags;
 }
 

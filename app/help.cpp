@@ -11,17 +11,17 @@ constexpr size_t kLineWidth = 100;
 std::string flag_text(const Option& option) {
   if (!option.is_switch())
     return "--" + option.name + " " + option.value_name;
-  const bool on = std::get<bool>(option.default_value);
-  return std::string(on ? "--no-" : "--") + option.name;
+  return "--[no-]" + option.name;
 }
 
 std::string default_text(const Option& option) {
   if (option.is_switch())
     return std::get<bool>(option.default_value) ? "on" : "off";
   const auto* text = std::get_if<std::string>(&option.default_value);
-  if (text == nullptr)
-    return to_toml(option.default_value);
-  return text->empty() ? "none" : *text;
+  if (text != nullptr)
+    return text->empty() ? "none" : *text;
+  const std::string number = to_toml(option.default_value);
+  return number.substr(0, number.find(".0", number.size() - 2));
 }
 
 std::string description(const Option& option) {

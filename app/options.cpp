@@ -93,14 +93,19 @@ void add_model(OptionTable& table, Options& options) {
   table.add("channels", &options.channels, "channels of the images").range(1);
   table.add("image-size", &options.image_size, "height and width of synthetic images").range(1);
   table.add("classes", &options.classes, "classes of the images").range(2);
-  table.add("small-images", &options.small_images, "ResNet: keep their size at first");
+  table.add(
+      "small-images",
+      &options.small_images,
+      "ResNet: a first layer that keeps the size of the image");
   table.add("channels-last", &options.channels_last, "memory layout of images; faster on the CPU");
-  table.add("vocabulary", &options.vocabulary, "tokens of a language model").range(2);
-  table.add("sequence", &options.sequence, "tokens of a row").range(1);
-  table.add("model-dim", &options.model_dim, "width of a Transformer").range(1);
-  table.add("feed-forward", &options.feed_forward, "width of its feed-forward layers").range(1);
-  table.add("heads", &options.heads, "its attention heads").range(1);
-  table.add("clip-logits", &options.clip_logits, "its largest magnitude of a logit; 0: any");
+  table.add("vocabulary", &options.vocabulary, "Transformer: number of tokens").range(2);
+  table.add("sequence", &options.sequence, "Transformer: tokens of a row").range(1);
+  table.add("model-dim", &options.model_dim, "Transformer: width").range(1);
+  table.add("feed-forward", &options.feed_forward, "Transformer: width of the feed-forward layers")
+      .range(1);
+  table.add("heads", &options.heads, "Transformer: attention heads").range(1);
+  table.add(
+      "clip-logits", &options.clip_logits, "Transformer: largest magnitude of a logit; 0: any");
   table.add("dropout", &options.dropout, "probability of dropout").range(0, 0.99);
   table.add("weights", &options.weights, "start from (train) or test (eval) this safetensors file")
       .named("FILE");

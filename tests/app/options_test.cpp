@@ -95,11 +95,9 @@ TEST(OptionsTest, EveryKeyHasAFlagADefaultAndALineInTheHelp) {
     EXPECT_TRUE(names.insert(option.name).second) << option.name << " stands twice";
     EXPECT_EQ(option.value(), option.default_value) << option.name;
     EXPECT_FALSE(option.help.empty()) << option.name;
-    const std::string shown = option.is_switch() && std::get<bool>(option.default_value)
-                                  ? "--no-" + option.name
-                                  : "--" + option.name;
-    EXPECT_THAT(
-        help, HasSubstr("  " + shown + (option.is_switch() ? " " : " " + option.value_name)));
+    const std::string shown = option.is_switch() ? "--[no-]" + option.name + " "
+                                                 : "--" + option.name + " " + option.value_name;
+    EXPECT_THAT(help, HasSubstr("  " + shown));
     EXPECT_NO_THROW(option.set(option.default_value, option.name)) << option.name;
   }
 }
@@ -210,6 +208,9 @@ TEST(FlagsTest, WrongValues) {
   EXPECT_EQ(flag_error({"--steps", ""}), "[flags] `--steps` is ``; it must be a whole number");
   EXPECT_THAT(flag_error({"--steps", "99999999999999999999"}), HasSubstr("a whole number"));
   EXPECT_EQ(flag_error({"--lr"}), "[flags] `--lr` needs a value");
+  EXPECT_EQ(flag_error({"--lr", "--steps", "3"}), "[flags] `--lr` needs a value");
+  EXPECT_EQ(
+      flag_error({"--augment=maybe"}), "[flags] `--augment` is `maybe`; it must be true or false");
   EXPECT_THAT(flag_error({"--dtype", "float23"}), HasSubstr("did you mean `float32`?"));
 }
 
