@@ -161,12 +161,19 @@ nvidia-cuda-runtime and nvidia-cuda-cupti of its CUDA version beside it (for tor
   endif()
 endif()
 
-include(FindPackageHandleStandardArgs)
-find_package_handle_standard_args(
-  LibTorch
-  REQUIRED_VARS LibTorch_FOLDER
-  VERSION_VAR LibTorch_VERSION
-  REASON_FAILURE_MESSAGE "${reason}")
-if(LibTorch_FOUND)
+# Said in our own words: what find_package_handle_standard_args() makes of a reason is hard to read.
+if(LibTorch_FOLDER)
+  set(LibTorch_FOUND TRUE)
+  if(NOT LibTorch_FIND_QUIETLY AND NOT TARGET LibTorch::LibTorch)
+    message(STATUS "Found LibTorch ${LibTorch_VERSION}: ${LibTorch_FOLDER}")
+  endif()
   libtorch_add_target("${LibTorch_FOLDER}")
+else()
+  set(LibTorch_FOUND FALSE)
+  set(LibTorch_NOT_FOUND_MESSAGE "${reason}")
+  if(LibTorch_FIND_REQUIRED)
+    message(FATAL_ERROR "${reason}")
+  elseif(NOT LibTorch_FIND_QUIETLY)
+    message(STATUS "${reason}")
+  endif()
 endif()

@@ -127,7 +127,7 @@ configure() {
   command -v c++ >/dev/null || fail "there is no C++ compiler; install g++ 12 or newer"
   local log=$deps/configure.log
   if ! (cd "$top" && cmake --preset release "${root[@]}" "$@") >"$log" 2>&1; then
-    sed -n '/CMake Error/,$p' "$log" >&2
+    sed -nE '/^CMake Error/,/^(Call Stack|--|$)/{/^(Call Stack|--|$)/d;p}' "$log" >&2
     fail "configuring failed (see above and $log)"
   fi
   echo "$flags" >"$stamp"
