@@ -62,18 +62,16 @@ Partition partition_from_cut(const std::vector<int>& layers_per_stage, int num_l
   GPIPE_CHECK(!layers_per_stage.empty(), "[partition] the cut is empty; give layers per stage");
   std::int64_t sum = std::accumulate(
       layers_per_stage.begin(), layers_per_stage.end(), static_cast<std::int64_t>(0));
-  Partition partition{{0}};
-  for (int layers : layers_per_stage) {
+  for (std::size_t stage = 0; stage < layers_per_stage.size(); ++stage) {
     GPIPE_CHECK(
-        layers >= 1,
+        layers_per_stage[stage] >= 1,
         "[partition] cut ",
         cut,
         " gives ",
-        layers,
+        layers_per_stage[stage],
         " layers to stage ",
-        partition.num_stages(),
+        stage,
         "; give every stage at least 1");
-    partition.boundaries.push_back(partition.num_layers() + layers);
   }
   GPIPE_CHECK(
       sum == num_layers,
@@ -85,6 +83,9 @@ Partition partition_from_cut(const std::vector<int>& layers_per_stage, int num_l
       num_layers,
       " layers; give numbers of layers per stage that add up to ",
       num_layers);
+  Partition partition;
+  for (int layers : layers_per_stage)
+    partition.boundaries.push_back(partition.num_layers() + layers);
   return partition;
 }
 

@@ -12,7 +12,7 @@ namespace gpipe::plan {
 /// The division of L layers into K stages of consecutive layers, at least one each.
 struct Partition {
   /// First layer of each stage, then L: [num_stages + 1], rising.
-  std::vector<int> boundaries;
+  std::vector<int> boundaries = {0};
 
   int num_stages() const { return static_cast<int>(boundaries.size()) - 1; }
   int num_layers() const { return boundaries.back(); }

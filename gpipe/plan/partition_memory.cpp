@@ -47,18 +47,19 @@ std::optional<std::string> explain_single_layer(
   return std::nullopt;
 }
 
-/// Whether the stages up to and including each can hold the layers before each, and no others:
-/// [num_stages][num_layers + 1].
+/// Whether the stages up to and including each can hold the layers before each and no others, with a
+/// layer left for every stage to come: [num_stages][num_layers + 1].
 std::vector<std::vector<bool>> reachable_prefixes(const StageModel& model) {
   std::vector<std::vector<bool>> reachable;
   std::vector<bool> before(model.num_layers() + 1, false);
   before[0] = true;
   for (int stage = 0; stage < model.num_stages(); ++stage) {
     auto& after = reachable.emplace_back(model.num_layers() + 1, false);
+    int last_end = model.num_layers() - (model.num_stages() - 1 - stage);
     for (int begin = 0; begin < model.num_layers(); ++begin) {
       if (!before[begin])
         continue;
-      for (int end = begin + 1; end <= model.num_layers(); ++end) {
+      for (int end = begin + 1; end <= last_end; ++end) {
         if (model.never_fits(stage, begin, end))
           break;
         after[end] = after[end] || model.fits(stage, begin, end);
@@ -88,7 +89,6 @@ Obstacle find_obstacle(const StageModel& model) {
       continue;
     // The stage can take no layer at all behind those before it.
     int layer = stage > 0 ? last_set(reachable[stage - 1]) : 0;
-    layer = std::min(layer, model.num_layers() - 1);
     return {stage, layer, layer};
   }
   int last = model.num_stages() - 1;
