@@ -9,4 +9,6 @@ target_compile_options(
             -Wnon-virtual-dtor
             -Woverloaded-virtual
             -Wcast-align
-            -Wunused)
+            -Wunused
+            # a false alarm of GCC 12 on std::string concatenation
+            $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
