@@ -1,0 +1,222 @@
+#include "gpipe/core/allocator.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "gpipe/base/error.h"
+
+namespace gpipe {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr int kNumClasses = 256;
+
+/// Four size classes between powers of two: at most a fifth is wasted.
+int size_class(size_t num_bytes) {
+  if (num_bytes <= kAlignment)
+    return 0;
+  const int log = std::bit_width(num_bytes - 1) - 1;
+  const int quarter = static_cast<int>((num_bytes - 1) >> (log - 2)) & 3;
+  return (log - 6) * 4 + quarter + 1;
+}
+
+size_t class_bytes(int index) {
+  if (index == 0)
+    return kAlignment;
+  const int log = (index - 1) / 4 + 6;
+  const int quarter = (index - 1) % 4;
+  return (size_t{1} << log) / 4 * static_cast<size_t>(5 + quarter);
+}
+
+class SpinLock {
+ public:
+  void lock() {
+    while (flag_.test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  void unlock() { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag flag_ = ATOMIC_FLAG_INIT;
+};
+
+/// Lies before every block, one alignment unit long.
+struct Header {
+  Account* account;
+  size_t num_bytes;  // asked for
+  int size_class;
+  Header* next_free;
+};
+static_assert(sizeof(Header) <= kAlignment);
+
+}  // namespace
+
+class Account {
+ public:
+  explicit Account(std::string name) : name_(std::move(name)) {}
+
+  void* allocate(size_t num_bytes) {
+    const int index = size_class(num_bytes);
+    Header* header = nullptr;
+    {
+      std::lock_guard lock(lock_);
+      header = free_[static_cast<size_t>(index)];
+      if (header != nullptr)
+        free_[static_cast<size_t>(index)] = header->next_free;
+      live_ += static_cast<int64_t>(num_bytes);
+      peak_ = std::max(peak_, live_);
+    }
+    if (header == nullptr)
+      header = new_block(class_bytes(index));
+    *header = {this, num_bytes, index, nullptr};
+    return reinterpret_cast<char*>(header) + kAlignment;
+  }
+
+  void release(Header* header) {
+    std::lock_guard lock(lock_);
+    live_ -= static_cast<int64_t>(header->num_bytes);
+    Header*& first = free_[static_cast<size_t>(header->size_class)];
+    header->next_free = first;
+    first = header;
+  }
+
+  AccountBytes bytes() const {
+    std::lock_guard lock(lock_);
+    return {live_, peak_};
+  }
+
+  void rename(std::string name) { name_ = std::move(name); }
+
+  void reset_peak() {
+    std::lock_guard lock(lock_);
+    peak_ = live_;
+  }
+
+ private:
+  Header* new_block(size_t num_bytes) const {
+    const size_t total = num_bytes + kAlignment;
+    const bool is_huge = total >= kHugePage;
+    const size_t unit = is_huge ? kHugePage : kAlignment;
+    const size_t rounded = (total + unit - 1) / unit * unit;
+    void* memory = std::aligned_alloc(unit, rounded);
+    GPIPE_CHECK(
+        memory != nullptr,
+        "[memory] no ",
+        num_bytes,
+        " bytes of memory are left (account ",
+        name_,
+        "); use more micro-batches, re-materialization, or a smaller mini-batch");
+    if (is_huge)
+      madvise(memory, rounded, MADV_HUGEPAGE);
+    return static_cast<Header*>(memory);
+  }
+
+  std::string name_;
+  mutable SpinLock lock_;
+  std::array<Header*, kNumClasses> free_{};
+  int64_t live_ = 0;
+  int64_t peak_ = 0;
+};
+
+namespace {
+
+Account& main_account() {
+  static Account* account = new Account("main");
+  return *account;
+}
+
+thread_local Account* current_account = nullptr;
+
+void release_block(void* data) {
+  if (data == nullptr)
+    return;
+  auto* header = reinterpret_cast<Header*>(static_cast<char*>(data) - kAlignment);
+  header->account->release(header);
+}
+
+class MeteredAllocator : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t num_bytes) override {
+    if (num_bytes == 0)
+      return {nullptr, nullptr, &release_block, c10::Device(c10::kCPU)};
+    Account& account = current_account != nullptr ? *current_account : main_account();
+    void* data = account.allocate(num_bytes);
+    return {data, data, &release_block, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release_block; }
+  void copy_data(void* target, const void* source, size_t num_bytes) const override {
+    std::memcpy(target, source, num_bytes);
+  }
+};
+
+std::atomic<bool> metered{false};
+
+struct IdleAccounts {
+  std::mutex mutex;
+  std::vector<Account*> accounts;
+};
+
+IdleAccounts& idle_accounts() {
+  static auto* idle = new IdleAccounts();
+  return *idle;
+}
+
+}  // namespace
+
+void use_metered_allocator() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    c10::SetCPUAllocator(new MeteredAllocator(), /*priority=*/100);
+    metered = true;
+  });
+}
+
+bool is_metered() {
+  return metered;
+}
+
+std::shared_ptr<Account> make_account(std::string name) {
+  IdleAccounts& idle = idle_accounts();
+  std::lock_guard lock(idle.mutex);
+  Account* account = nullptr;
+  if (idle.accounts.empty()) {
+    account = new Account(std::move(name));
+  } else {
+    account = idle.accounts.back();
+    idle.accounts.pop_back();
+    account->rename(std::move(name));
+    account->reset_peak();
+  }
+  return {account, [](Account* done) {
+            std::lock_guard done_lock(idle_accounts().mutex);
+            idle_accounts().accounts.push_back(done);
+          }};
+}
+
+AccountBytes bytes(const Account& account) {
+  return account.bytes();
+}
+
+void reset_peak(Account& account) {
+  account.reset_peak();
+}
+
+ChargeTo::ChargeTo(Account& account) : previous_(std::exchange(current_account, &account)) {}
+
+ChargeTo::~ChargeTo() {
+  current_account = previous_;
+}
+
+}  // namespace gpipe

@@ -1,0 +1,121 @@
+#include "gpipe/core/layer.h"
+
+#include <c10/core/ScalarType.h>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include "gpipe/base/error.h"
+#include "gpipe/core/interception.h"
+#include "gpipe/core/random_key.h"
+
+namespace gpipe {
+namespace {
+
+/// Every factory starts from its own key, however many random operators it calls.
+class ParameterKey : public OperatorHooks {
+ public:
+  explicit ParameterKey(uint64_t key) : key_(key) {}
+  std::optional<uint64_t> take_random_key() override { return std::exchange(key_, std::nullopt); }
+
+ private:
+  std::optional<uint64_t> key_;
+};
+
+/// Large tensors go to the meta device; small ones stay, for constructors read some of them.
+class LargeToMeta : public OperatorHooks {
+ public:
+  bool makes_meta(int64_t num_elements) override { return num_elements >= 1024; }
+};
+
+int64_t count_parameters(const torch::nn::Module& module) {
+  int64_t count = 0;
+  for (const auto& parameter : module.parameters())
+    count += parameter.numel();
+  return count;
+}
+
+}  // namespace
+
+void Layer::build(uint64_t seed) {
+  if (is_built())
+    return;
+  ParameterKey key(parameter_key(seed, name_));
+  Interception interception(key);
+  body_ = factory_();
+  GPIPE_CHECK(
+      body_.forward != nullptr,
+      "[layers] the factory of layer '",
+      name_,
+      "' returned nothing that can be called");
+}
+
+Tensors Layer::forward(const Tensors& inputs) const {
+  GPIPE_ASSERT(is_built(), "layer '", name_, "' is not built");
+  return body_.forward(inputs);
+}
+
+int64_t Layer::num_parameters() const {
+  if (is_built())
+    return body_.module ? count_parameters(*body_.module) : 0;
+  LargeToMeta hooks;
+  Interception interception(hooks);
+  const Body body = factory_();
+  return body.module ? count_parameters(*body.module) : 0;
+}
+
+void Layers::push_back(Layer layer) {
+  GPIPE_CHECK(
+      !layer.name().empty(),
+      "[layers] layer ",
+      size(),
+      " has an empty name; names tell layers apart in files");
+  const bool is_taken = std::any_of(layers_.begin(), layers_.end(), [&](const auto& other) {
+    return other->name() == layer.name();
+  });
+  GPIPE_CHECK(
+      !is_taken,
+      "[layers] the name '",
+      layer.name(),
+      "' is taken; give layer ",
+      size(),
+      " another");
+  layers_.push_back(std::make_shared<Layer>(std::move(layer)));
+}
+
+Layers Layers::slice(int begin, int end) const {
+  Layers part;
+  part.layers_.assign(layers_.begin() + begin, layers_.begin() + end);
+  return part;
+}
+
+void Layers::build(uint64_t seed) {
+  for (const auto& layer : layers_)
+    layer->build(seed);
+}
+
+std::vector<int64_t> Layers::num_parameters_per_layer() const {
+  std::vector<int64_t> counts;
+  for (const auto& layer : layers_)
+    counts.push_back(layer->num_parameters());
+  return counts;
+}
+
+int64_t Layers::num_parameters() const {
+  std::unordered_set<const c10::TensorImpl*> seen;
+  int64_t count = 0;
+  for (const auto& layer : layers_) {
+    if (!layer->is_built()) {
+      count += layer->num_parameters();
+    } else if (layer->module()) {
+      for (const auto& parameter : layer->module()->parameters()) {
+        if (seen.insert(parameter.unsafeGetTensorImpl()).second)
+          count += parameter.numel();
+      }
+    }
+  }
+  return count;
+}
+
+}  // namespace gpipe

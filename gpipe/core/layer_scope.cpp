@@ -1,0 +1,97 @@
+#include "gpipe/core/layer_scope.h"
+
+#include <torch/csrc/autograd/function_hook.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "gpipe/core/autograd_nodes.h"
+
+namespace gpipe {
+namespace {
+
+thread_local LayerScope* current_scope = nullptr;
+
+/// Tells the thread's scope that the backward of a layer begins.
+class EnterLayer : public torch::autograd::FunctionPreHook {
+ public:
+  explicit EnterLayer(int layer) : layer_(layer) {}
+
+  torch::autograd::variable_list operator()(
+      const torch::autograd::variable_list& gradients) override {
+    if (current_scope != nullptr)
+      current_scope->enter(layer_, /*backward=*/true);
+    return gradients;
+  }
+
+ private:
+  int layer_;
+};
+
+}  // namespace
+
+LayerScope::LayerScope(const Options& options)
+    : options_(options), previous_(std::exchange(current_scope, this)), interception_(*this) {
+  if (options_.batch_norm != nullptr)
+    options_.batch_norm->begin_micro_batch(options_.silent);
+}
+
+LayerScope::~LayerScope() {
+  current_scope = previous_;
+}
+
+LayerScope* LayerScope::current() {
+  return current_scope;
+}
+
+void LayerScope::enter(int index, bool backward) {
+  layer_ = index;
+  backward_ = backward;
+  is_key_taken_ = false;
+}
+
+std::optional<uint64_t> LayerScope::take_random_key() {
+  if (is_key_taken_)
+    return std::nullopt;
+  is_key_taken_ = true;
+  const bool loss = layer_ == kLoss;
+  const Draw draw = loss ? (backward_ ? Draw::LossBackward : Draw::Loss)
+                         : (backward_ ? Draw::Backward : Draw::Forward);
+  return draw_key(options_.seed, draw, options_.step, options_.micro_batch, layer_);
+}
+
+std::optional<OperatorHooks::Statistics> LayerScope::batch_norm_scratch(
+    const at::Tensor& running_mean) {
+  if (options_.batch_norm == nullptr)
+    return std::nullopt;
+  return options_.batch_norm->scratch(running_mean);
+}
+
+void LayerScope::batch_norm_done(
+    const at::Tensor& running_mean, const Statistics& statistics, double momentum, int64_t count) {
+  options_.batch_norm->record(running_mean, statistics, momentum, count);
+}
+
+Tensors run_layer(LayerScope& scope, const Layer& layer, int index, const Tensors& inputs) {
+  scope.enter(index, /*backward=*/false);
+  Tensors outputs = layer.forward(inputs);
+  mark_backward(index, inputs, outputs);
+  return outputs;
+}
+
+void mark_backward(int index, const Tensors& inputs, const Tensors& outputs) {
+  for (const at::Tensor& output : outputs) {
+    if (!output.defined() || !output.grad_fn())
+      continue;
+    const auto& node = output.grad_fn();
+    const bool is_passed_on =
+        std::any_of(inputs.begin(), inputs.end(), [&](const at::Tensor& input) {
+          return input.defined() && input.grad_fn() == node;
+        });
+    if (!is_passed_on)
+      node->add_pre_hook(std::make_unique<EnterLayer>(index));
+  }
+}
+
+}  // namespace gpipe

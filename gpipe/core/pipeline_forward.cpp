@@ -1,0 +1,159 @@
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <utility>
+
+#include "gpipe/base/error.h"
+#include "gpipe/core/autograd_nodes.h"
+#include "gpipe/core/micro_batch.h"
+#include "gpipe/core/pipeline_impl.h"
+
+namespace gpipe {
+namespace {
+
+int64_t versions_of(const std::vector<std::unique_ptr<Stage>>& stages) {
+  int64_t sum = 0;
+  for (const auto& stage : stages) {
+    for (const at::Tensor& parameter : stage->parameters())
+      sum += parameter._version();
+  }
+  return sum;
+}
+
+}  // namespace
+
+/// The pipeline as one node of the caller's graph: its backward runs the second half of fill-drain. Parameters get their
+/// gradients in `.grad`, not through the caller's graph.
+struct PipelineNode : detail::Node {
+  std::weak_ptr<Pipeline::Impl> pipeline;
+  std::vector<int64_t> rows;
+  MiniBatch batch;
+  ReadySchedule* schedule = nullptr;
+  std::vector<std::unique_ptr<StageRun>> runs;
+  std::vector<size_t> differentiable;  // output index of each slot
+  size_t num_outputs = 0;
+  int64_t parameter_versions = 0;
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    const auto impl = pipeline.lock();
+    GPIPE_CHECK(
+        impl != nullptr,
+        "[pipeline] backward() after the pipeline was destroyed; keep it until then");
+    GPIPE_CHECK(
+        !runs.empty(),
+        "[pipeline] backward() a second time through the same forward(); retain_graph is not "
+        "supported, call "
+        "forward() again");
+    GPIPE_CHECK(
+        !at::GradMode::is_enabled(),
+        "[pipeline] create_graph (a gradient of gradients) is not supported through forward(); "
+        "use the layers without a pipeline for it");
+    GPIPE_CHECK(
+        parameter_versions == versions_of(impl->stages),
+        "[pipeline] parameters were changed between forward() and backward(); call "
+        "optimizer.step() after backward()");
+    give_output_gradients(gradients);
+    const auto used_runs = std::exchange(runs, {});
+    impl->run(*schedule->backward_half, used_runs, /*commits=*/false);
+    return input_gradients();
+  }
+
+  void release_variables() override {
+    runs.clear();
+    batch = {};
+  }
+
+ private:
+  void give_output_gradients(const torch::autograd::variable_list& gradients) {
+    Tensors by_output(num_outputs);
+    for (size_t slot = 0; slot < differentiable.size(); ++slot)
+      by_output[differentiable[slot]] = gradients[slot];
+    batch.output_gradients = split(by_output, rows);
+  }
+
+  torch::autograd::variable_list input_gradients() {
+    torch::autograd::variable_list result;
+    const Tensors merged = merge(batch.input_gradients);
+    for (size_t i = 0; i < batch.inputs_require_grad.size(); ++i) {
+      if (batch.inputs_require_grad[i])
+        result.push_back(i < merged.size() ? merged[i] : at::Tensor());
+    }
+    return result;
+  }
+};
+
+namespace {
+
+bool wants_graph(const Pipeline::Impl& impl, const MiniBatch& batch) {
+  if (!at::GradMode::is_enabled())
+    return false;
+  for (bool requires_grad : batch.inputs_require_grad) {
+    if (requires_grad)
+      return true;
+  }
+  for (const auto& stage : impl.stages) {
+    for (const at::Tensor& parameter : stage->parameters()) {
+      if (parameter.requires_grad())
+        return true;
+    }
+  }
+  return false;
+}
+
+/// Makes the outputs that have a gradient part of the caller's graph.
+void join_graph(
+    const detail::NodePtr& node_pointer,
+    PipelineNode& node,
+    const Values& inputs,
+    Tensors& outputs) {
+  torch::autograd::edge_list edges;
+  for (const at::Tensor& input : inputs) {
+    if (input.defined() && input.requires_grad())
+      edges.push_back(torch::autograd::impl::gradient_edge(input));
+  }
+  node.set_next_edges(std::move(edges));
+  node.num_outputs = outputs.size();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].defined() || !node.batch.outputs_require_grad[i])
+      continue;
+    outputs[i] = outputs[i].variable_data();
+    const auto slot = node_pointer->add_input_metadata(outputs[i]);
+    torch::autograd::impl::set_gradient_edge(outputs[i], {node_pointer, slot});
+    node.differentiable.push_back(i);
+  }
+}
+
+}  // namespace
+
+Tensors Pipeline::forward_all(const Values& inputs) {
+  const auto node_pointer = detail::make_node<PipelineNode>();
+  auto& node = static_cast<PipelineNode&>(*node_pointer);
+  node.pipeline = impl_;
+  node.rows = split_rows(common_rows(inputs, {}), impl_->options.num_micro_batches);
+  node.schedule = &impl_->half_schedule(static_cast<int>(node.rows.size()));
+  node.batch = impl_->make_mini_batch(inputs, node.rows);
+  node.batch.keeps_graphs = wants_graph(*impl_, node.batch);
+  node.runs = impl_->make_runs(node.batch, *node.schedule);
+  impl_->run(*node.schedule->forward_half, node.runs, /*commits=*/true);
+  if (impl_->is_training)
+    ++impl_->step_count;
+  node.parameter_versions = versions_of(impl_->stages);
+  at::NoGradGuard no_grad;
+  Tensors outputs = merge(node.batch.outputs);
+  node.batch.outputs.clear();
+  if (node.batch.keeps_graphs)
+    join_graph(node_pointer, node, inputs, outputs);
+  return outputs;
+}
+
+at::Tensor Pipeline::forward(const Values& inputs) {
+  Tensors outputs = forward_all(inputs);
+  GPIPE_CHECK(
+      outputs.size() == 1,
+      "[pipeline] the network returns ",
+      outputs.size(),
+      " tensors; use forward_all() to get them");
+  return outputs.front();
+}
+
+}  // namespace gpipe

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace gpipe {
+
+/// Persistent threads, one per rank of this process, that run one function at a time side by side.
+class WorkerThreads {
+ public:
+  /// `on_start(worker)` runs first on each thread.
+  explicit WorkerThreads(int num_workers, std::function<void(int worker)> on_start = {}) {
+    threads_.reserve(static_cast<size_t>(num_workers));
+    for (int worker = 0; worker < num_workers; ++worker) {
+      threads_.emplace_back([this, worker, on_start] {
+        if (on_start)
+          on_start(worker);
+        loop(worker);
+      });
+    }
+  }
+
+  /// Joins the threads.
+  ~WorkerThreads() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    for (auto& thread : threads_)
+      thread.join();
+  }
+
+  WorkerThreads(const WorkerThreads&) = delete;
+  WorkerThreads& operator=(const WorkerThreads&) = delete;
+
+  int size() const { return static_cast<int>(threads_.size()); }
+
+  /// Runs `function(worker)` on every thread and returns when all have returned. The function must not throw, and must
+  /// not call run().
+  void run(const std::function<void(int worker)>& function) {
+    std::unique_lock lock(mutex_);
+    function_ = &function;
+    num_running_ = size();
+    ++generation_;
+    wake_.notify_all();
+    done_.wait(lock, [this] { return num_running_ == 0; });
+    function_ = nullptr;
+  }
+
+ private:
+  void loop(int worker) {
+    uint64_t seen = 0;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return stop_ || generation_ != seen; });
+      if (stop_)
+        return;
+      seen = generation_;
+      const auto* function = function_;
+      lock.unlock();
+      (*function)(worker);
+      lock.lock();
+      if (--num_running_ == 0)
+        done_.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable done_;
+  const std::function<void(int)>* function_ = nullptr;
+  uint64_t generation_ = 0;
+  int num_running_ = 0;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace gpipe
