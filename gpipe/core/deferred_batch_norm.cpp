@@ -73,8 +73,10 @@ void DeferredBatchNorm::record(
     norm.calls.push_back({momentum, 0, {}, {}});
   Moments& total = norm.calls[call];
   const auto n = static_cast<double>(count);
-  const at::Tensor mean = statistics.mean.to(at::kDouble);
-  const at::Tensor m2 = statistics.var.to(at::kDouble).mul_(n - 1);
+  // Copies, for the operator's backward holds the statistics themselves.
+  const at::Tensor mean = statistics.mean.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+  const at::Tensor m2 =
+      statistics.var.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).mul_(n - 1);
   if (total.count == 0) {
     total.count = n;
     total.mean = mean;

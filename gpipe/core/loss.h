@@ -103,7 +103,7 @@ struct CrossEntropyOptions {
   /// Targets of this value count for nothing, in the loss and in the mean.
   int64_t ignore_index = -100;
   /// Per-class weights, [classes], or undefined.
-  at::Tensor weight;
+  at::Tensor weight = {};
   /// The dimension of the outputs that holds the classes: 1 as in LibTorch ([rows, classes, ...]),
   /// -1 for a language model ([rows, sequence, classes]).
   int64_t class_dim = 1;

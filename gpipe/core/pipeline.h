@@ -29,9 +29,9 @@ struct PipelineOptions {
   plan::Rematerialize rematerialize = plan::Rematerialize::ExceptLast;
   /// Number of layers of each stage. Empty: balanced by number of parameters; see profile.h for a
   /// cut by time.
-  std::vector<int> cut;
+  std::vector<int> cut = {};
   /// Device of each stage; empty: the CPU for all.
-  std::vector<c10::Device> devices;
+  std::vector<c10::Device> devices = {};
   /// Intra-op threads of each stage. Never derived from K: kernels, and so bits, depend on it.
   int num_threads = 1;
   /// Key of everything random: initial parameters of factories, dropout, draws in losses and in
@@ -39,7 +39,7 @@ struct PipelineOptions {
   uint64_t seed = 0;
   /// Runs the forward under autocast to this dtype (bfloat16 on CPUs); parameters and gradients
   /// stay as they are.
-  std::optional<c10::ScalarType> autocast;
+  std::optional<c10::ScalarType> autocast = std::nullopt;
 };
 
 /// What a stage holds.

@@ -10,7 +10,7 @@ struct ProfileOptions {
   int num_repeats = 5;  ///< timed runs of each layer, after one that is not
   int num_threads = 1;  ///< intra-op threads, as the stages will have
   uint64_t seed = 0;
-  std::optional<c10::ScalarType> autocast;
+  std::optional<c10::ScalarType> autocast = std::nullopt;
 };
 
 /// Measures every layer on one micro-batch: median forward and backward seconds, parameters, bytes

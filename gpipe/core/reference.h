@@ -15,7 +15,7 @@ struct ReferenceOptions {
   bool last_first = true;
   uint64_t seed = 0;
   int64_t step = 0;
-  std::optional<c10::ScalarType> autocast;
+  std::optional<c10::ScalarType> autocast = std::nullopt;
   double gradient_scale = 1;
 };
 
