@@ -32,12 +32,12 @@ inline int spin_count() {
 
 }  // namespace detail
 
-/// A blocking queue, first in, first out, between any number of producers and consumers. All members
-/// may be called from any thread; destruction must come after the last call.
+/// A blocking queue, first in, first out, between any number of producers and consumers. All
+/// members may be called from any thread; destruction must come after the last call.
 ///
-/// Closing is final, and quick rather than orderly, since it is how an error stops a pipeline: values
-/// that nobody has taken are destroyed, every waiting push and pop returns at once, and so does every
-/// later one.
+/// Closing is final, and quick rather than orderly, since it is how an error stops a pipeline:
+/// values that nobody has taken are destroyed, every waiting push and pop returns at once, and so
+/// does every later one.
 template <class T>
 class Channel {
  public:

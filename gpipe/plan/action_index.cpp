@@ -31,10 +31,38 @@ ActionIndex::ActionIndex(int num_stages, int num_micro_batches, const ActionList
   }
 }
 
+bool ActionIndex::is_in_range(const Action& action) const {
+  return action.stage >= 0 && action.stage < num_stages_ && action.micro_batch >= 0 &&
+         action.micro_batch < num_micro_batches_;
+}
+
+std::size_t ActionIndex::slot(const Action& action) const {
+  return static_cast<std::size_t>(action.stage) * num_micro_batches_ + action.micro_batch;
+}
+
 void ActionIndex::add(const Action& action, int rank, int position) {
+  place_stage(action, rank);
+  auto& positions = positions_[static_cast<int>(action.op)];
+  if (positions.empty())
+    positions.assign(static_cast<std::size_t>(num_stages_) * num_micro_batches_, -1);
+  int& known = positions[slot(action)];
   GPIPE_CHECK(
-      action.stage >= 0 && action.stage < num_stages_ && action.micro_batch >= 0 &&
-          action.micro_batch < num_micro_batches_,
+      known < 0,
+      "[schedule] ",
+      to_string(action),
+      " is listed twice on rank ",
+      rank,
+      ", at positions ",
+      known,
+      " and ",
+      position,
+      "; remove one");
+  known = position;
+}
+
+void ActionIndex::place_stage(const Action& action, int rank) {
+  GPIPE_CHECK(
+      is_in_range(action),
       "[schedule] ",
       to_string(action),
       " on rank ",
@@ -57,33 +85,11 @@ void ActionIndex::add(const Action& action, int rank, int position) {
       stage_rank,
       "; keep all actions of a stage on one rank");
   stage_rank = rank;
-  auto& positions = positions_[static_cast<int>(action.op)];
-  if (positions.empty())
-    positions.assign(static_cast<std::size_t>(num_stages_) * num_micro_batches_, -1);
-  int& slot =
-      positions[static_cast<std::size_t>(action.stage) * num_micro_batches_ + action.micro_batch];
-  GPIPE_CHECK(
-      slot < 0,
-      "[schedule] ",
-      to_string(action),
-      " is listed twice on rank ",
-      rank,
-      ", at positions ",
-      slot,
-      " and ",
-      position,
-      "; remove one");
-  slot = position;
 }
 
 int ActionIndex::position(const Action& action) const {
   const auto& positions = positions_[static_cast<int>(action.op)];
-  bool in_range = action.stage >= 0 && action.stage < num_stages_ && action.micro_batch >= 0 &&
-                  action.micro_batch < num_micro_batches_;
-  if (positions.empty() || !in_range)
-    return -1;
-  return positions
-      [static_cast<std::size_t>(action.stage) * num_micro_batches_ + action.micro_batch];
+  return positions.empty() || !is_in_range(action) ? -1 : positions[slot(action)];
 }
 
 Action ActionIndex::gradient_producer(int stage, int micro_batch) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <vector>
 
 #include "gpipe/plan/action.h"
@@ -24,9 +25,9 @@ class Predecessors {
   int size_ = 0;
 };
 
-/// Where each action stands in the lists of a schedule or of programs, and what it depends on. Built
-/// in one pass over the lists; every question is then answered in constant time. Does not refer to
-/// the lists after construction.
+/// Where each action stands in the lists of a schedule or of programs, and what it depends on.
+/// Built in one pass over the lists; every question is then answered in constant time. Does not
+/// refer to the lists after construction.
 class ActionIndex {
  public:
   /// Throws Error where an action lies outside of `num_stages` and `num_micro_batches` or is listed
@@ -60,7 +61,10 @@ class ActionIndex {
   Predecessors predecessors(const Action& action) const;
 
  private:
+  bool is_in_range(const Action& action) const;
+  std::size_t slot(const Action& action) const;
   void add(const Action& action, int rank, int position);
+  void place_stage(const Action& action, int rank);
   void add_backward_predecessors(const Action& action, Predecessors& found) const;
 
   int num_stages_;

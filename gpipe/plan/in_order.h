@@ -9,10 +9,10 @@
 
 namespace gpipe::plan {
 
-/// Runs the lists of all ranks side by side, each in its order, as far as dependencies let them: the
-/// engine under validation and simulation. An action waits only for actions of its own stage and of
-/// the two neighbours, so a rank is looked at again only when one of those has moved; the whole run
-/// takes time linear in the number of actions. Refers to `lists` and `index`.
+/// Runs the lists of all ranks side by side, each in its order, as far as dependencies let them:
+/// the engine under validation and simulation. An action waits only for actions of its own stage
+/// and of the two neighbours, so a rank is looked at again only when one of those has moved; the
+/// whole run takes time linear in the number of actions. Refers to `lists` and `index`.
 class InOrderRun {
  public:
   InOrderRun(const ActionLists& lists, const ActionIndex& index)

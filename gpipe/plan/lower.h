@@ -44,11 +44,11 @@ enum class Sends {
   Rendezvous,    ///< its receive
 };
 
-/// Throws Error unless the compute actions of the programs are a valid schedule, every border between
-/// ranks has its sends and receives and no other place has any, both sides of every channel agree on
-/// the order, and the programs come to their end with such sends. lower() passes for every schedule
-/// with Asynchronous sends, and for fill-drain with Rendezvous as well; 1F1B does not, since there
-/// neighbours send to each other at the same time.
+/// Throws Error unless the compute actions of the programs are a valid schedule, every border
+/// between ranks has its sends and receives and no other place has any, both sides of every channel
+/// agree on the order, and the programs come to their end with such sends. lower() passes for every
+/// schedule with Asynchronous sends, and for fill-drain with Rendezvous as well; 1F1B does not,
+/// since there neighbours send to each other at the same time.
 void validate_programs(const std::vector<Program>& programs, Sends sends = Sends::Asynchronous);
 
 }  // namespace gpipe::plan

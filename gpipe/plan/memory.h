@@ -22,9 +22,9 @@ struct InFlightPeak {
 /// the program has no R for it, else from R on. So fill-drain with re-materialization peaks at
 /// M * input + activations, 1F1B without at min(M, K - stage) * (input + activations).
 ///
-/// The peaks do not depend on times: a stage's actions run in the order of its rank. Received values
-/// not yet used, and what operators need while they run, are not counted. Throws Error where the
-/// programs have more stages than `stages`.
+/// The peaks do not depend on times: a stage's actions run in the order of its rank. Received
+/// values not yet used, and what operators need while they run, are not counted. Throws Error where
+/// the programs have more stages than `stages`.
 std::vector<InFlightPeak> in_flight_peaks(
     const std::vector<Program>& programs, const std::vector<StageCost>& stages);
 

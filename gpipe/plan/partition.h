@@ -59,12 +59,12 @@ struct PartitionProblem {
 /// variance, the paper's aim. Among the partitions still left, later stages get more layers, since
 /// earlier ones keep more micro-batches.
 ///
-/// Costs are rounded to 2^-50 of their sum, so that all arithmetic is exact: equal layers make equal
-/// stages, and the answer is the same on every machine. Layers without any cost count as equal ones.
-/// Time O(K L s) with s the layers of a stage near the optimum, at worst O(K L^2).
+/// Costs are rounded to 2^-50 of their sum, so that all arithmetic is exact: equal layers make
+/// equal stages, and the answer is the same on every machine. Layers without any cost count as
+/// equal ones. Time O(K L s) with s the layers of a stage near the optimum, at worst O(K L^2).
 ///
-/// Throws Error where there are fewer layers than stages, a cost is negative or not a number, a list
-/// has another length, or the memory limits cannot be met, naming the layer and the bytes.
+/// Throws Error where there are fewer layers than stages, a cost is negative or not a number, a
+/// list has another length, or the memory limits cannot be met, naming the layer and the bytes.
 Partition make_partition(const PartitionProblem& problem);
 Partition make_partition(const std::vector<double>& costs, int num_stages);
 

@@ -47,8 +47,8 @@ std::optional<std::string> explain_single_layer(
   return std::nullopt;
 }
 
-/// Whether the stages up to and including each can hold the layers before each and no others, with a
-/// layer left for every stage to come: [num_stages][num_layers + 1].
+/// Whether the stages up to and including each can hold the layers before each and no others, with
+/// a layer left for every stage to come: [num_stages][num_layers + 1].
 std::vector<std::vector<bool>> reachable_prefixes(const StageModel& model) {
   std::vector<std::vector<bool>> reachable;
   std::vector<bool> before(model.num_layers() + 1, false);

@@ -25,8 +25,9 @@ struct Schedule {
 /// has no rank or two.
 std::vector<int> stage_ranks(const Schedule& schedule);
 
-/// The compute actions that must be done before `action` may start, on whichever rank. The only
-/// statement of dependencies: validation, lowering and simulation all ask here.
+/// The compute actions that must be done before `action` may start, on whichever rank. Reads the
+/// whole schedule; who asks often keeps an ActionIndex (action_index.h), which states the
+/// dependencies for this function as well.
 std::vector<Action> predecessors(const Schedule& schedule, const Action& action);
 
 /// Throws Error unless every stage runs F and B (or I and W) exactly once for each micro-batch, on

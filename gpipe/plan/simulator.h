@@ -20,11 +20,11 @@ struct Simulation {
   std::vector<InFlightPeak> peaks;
 };
 
-/// Runs the programs over the costs of the stages [num_stages]: the first of the two interpreters of
-/// a lowered schedule, the executor being the other. A rank runs its actions one after the other. A
-/// message leaves when its send is reached and when the channel's previous message has left, and
-/// arrives after `link.seconds(bytes)`; computing goes on meanwhile. Throws Error for a deadlock,
-/// naming the stuck actions, and where a stage has no cost.
+/// Runs the programs over the costs of the stages [num_stages]: the first of the two interpreters
+/// of a lowered schedule, the executor being the other. A rank runs its actions one after the
+/// other. A message leaves when its send is reached and when the channel's previous message has
+/// left, and arrives after `link.seconds(bytes)`; computing goes on meanwhile. Throws Error for a
+/// deadlock, naming the stuck actions, and where a stage has no cost.
 Simulation simulate(
     const std::vector<Program>& programs,
     const std::vector<StageCost>& stages,

@@ -20,9 +20,9 @@ struct StageCost {
   std::int64_t activation_bytes = 0;   ///< kept inside with a stored graph
 };
 
-/// The stages' costs as sums over their layers, with times divided by the speed of the device. I and
-/// W take half of B each, R takes as long as F. `devices` is empty (speed 1), or has one for each
-/// stage; throws Error where it has not, or the partition has another number of layers.
+/// The stages' costs as sums over their layers, with times divided by the speed of the device. I
+/// and W take half of B each, R takes as long as F. `devices` is empty (speed 1), or has one for
+/// each stage; throws Error where it has not, or the partition has another number of layers.
 std::vector<StageCost> stage_costs(
     const CostTable& table,
     const Partition& partition,

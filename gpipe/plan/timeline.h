@@ -29,9 +29,10 @@ struct Timeline {
   double bubble_ratio() const;
 };
 
-/// A picture for the terminal: one line a rank, one column per `duration / width`. Each compute span
-/// shows its letter and micro-batch (on a rank of several stages the stage as well), as far as they
-/// fit whole, then `-` to its end; `.` where the rank idles. A last line tells step time and bubble.
+/// A picture for the terminal: one line a rank, one column per `duration / width`. Each compute
+/// span shows its letter and micro-batch (on a rank of several stages the stage as well), as far as
+/// they fit whole, then `-` to its end; `.` where the rank idles. A last line tells step time and
+/// bubble.
 ///
 ///   rank 0  F0F1F2......B2B1B0
 ///   rank 1  ..F0F1F2..B2B1B0..

@@ -25,11 +25,11 @@ class Stopwatch {
 
 class ScaleTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(ScaleTest, LowersAndSimulates512StagesAnd512MicroBatches) {
+TEST_P(ScaleTest, LowersAndSimulates256StagesAnd256MicroBatches) {
   Stopwatch stopwatch;
-  auto programs = lower(make_schedule(GetParam(), 512, 512), Rematerialize::Always);
+  auto programs = lower(make_schedule(GetParam(), 256, 256), Rematerialize::Always);
   validate_programs(programs);
-  Simulation simulation = simulate(programs, uniform_stage_costs(512, 1, 1));
+  Simulation simulation = simulate(programs, uniform_stage_costs(256, 1, 1));
   EXPECT_GT(simulation.bubble_ratio, 0.3);
   EXPECT_LT(stopwatch.seconds(), kMaxSeconds);
 }
