@@ -18,7 +18,7 @@ struct Network {
       make_batch;
   std::function<Loss()> make_loss;
   /// Rows of each step's mini-batch: the last is a short one.
-  std::vector<int64_t> rows = {11, 11, 11, 11, 7};
+  std::vector<int64_t> rows = {19, 19, 19, 19, 17};
 };
 
 /// How it is trained.
