@@ -27,6 +27,18 @@ struct Arguments {
   at::Tensor take() { return has_more() ? tensors[next++] : at::Tensor(); }
 };
 
+/// Whether an argument of this type can be made of tensors.
+template <class T>
+inline constexpr bool is_argument = false;
+template <>
+inline constexpr bool is_argument<at::Tensor> = true;
+template <>
+inline constexpr bool is_argument<Tensors> = true;
+template <class T>
+inline constexpr bool is_argument<std::optional<T>> = true;
+template <class... Ts>
+inline constexpr bool is_argument<std::tuple<Ts...>> = (is_argument<Ts> && ...);
+
 template <class T>
 struct Argument {
   static_assert(
@@ -137,6 +149,7 @@ struct ArgumentList {
   static constexpr bool is_known = true;
   static constexpr size_t count = sizeof...(As);
   static constexpr bool takes_all = (std::is_same_v<std::decay_t<As>, Tensors> || ...);
+  static constexpr bool takes_tensors = (is_argument<std::decay_t<As>> && ...);
 
   template <class Call>
   static Tensors apply(Call&& call, const Tensors& inputs) {
@@ -164,6 +177,24 @@ struct Signature<R (C::*)(As...) noexcept> : ArgumentList<As...> {};
 template <class R, class C, class... As>
 struct Signature<R (C::*)(As...) const noexcept> : ArgumentList<As...> {};
 
+template <class, class>
+inline constexpr bool is_callable_with = false;
+template <class Call, size_t... I>
+inline constexpr bool is_callable_with<Call, std::index_sequence<I...>> =
+    std::is_invocable_v<Call&, decltype((void)I, std::declval<at::Tensor>())...>;
+
+/// Whether call_with_all() can call it with any number of tensors.
+template <class Call, size_t N = 0>
+constexpr bool is_callable() {
+  if constexpr (is_callable_with<Call, std::make_index_sequence<N>>) {
+    return true;
+  } else if constexpr (N < 6) {
+    return is_callable<Call, N + 1>();
+  } else {
+    return false;
+  }
+}
+
 /// Calls an overloaded or generic callable with as many tensors as there are: up to six.
 template <size_t N = 0, class Call>
 Tensors call_with_all(Call& call, const Tensors& inputs) {
@@ -173,7 +204,7 @@ Tensors call_with_all(Call& call, const Tensors& inputs) {
     if (inputs.size() != N)
       return call_with_all<N + 1>(call, inputs);
     return [&]<size_t... I>(std::index_sequence<I...>) -> Tensors {
-      if constexpr (std::is_invocable_v<Call&, decltype((void)I, std::declval<at::Tensor>())...>) {
+      if constexpr (is_callable_with<Call, std::index_sequence<I...>>) {
         return flattened(call(at::Tensor(inputs[I])...));
       } else {
         throw Error(concatenate("the layer cannot be called with ", N, " tensors"));
@@ -199,21 +230,30 @@ Tensors call(Function& function, const Tensors& inputs) {
         inputs.size());
     return Known::apply(function, inputs);
   } else {
+    static_assert(
+        is_callable<Plain>(),
+        "gpipe: a layer is a torch::nn module, a factory of one, or callable with one to six "
+        "tensors, or with std::vector<at::Tensor>");
     return call_with_all(function, inputs);
   }
 }
 
 /// Calls a module's forward. Tensors that are missing at the end are passed undefined, as the
-/// default arguments of LibTorch's own modules are.
+/// default arguments of LibTorch's own modules are. A forward that takes other things too is called
+/// with the tensors that there are, if its default arguments allow it.
 template <class Module>
 Tensors call_forward(Module& module, const Tensors& inputs) {
   auto forward =
       [&](auto&&... values) -> decltype(module.forward(std::forward<decltype(values)>(values)...)) {
     return module.forward(std::forward<decltype(values)>(values)...);
   };
-  if constexpr (requires { &Module::forward; }) {
+  if constexpr (requires { requires Signature<decltype(&Module::forward)>::takes_tensors; }) {
     return Signature<decltype(&Module::forward)>::apply(forward, inputs);
   } else {
+    static_assert(
+        is_callable<decltype(forward)>(),
+        "gpipe: the module has no forward over one to six tensors; say how to call it: "
+        "layers.push_back(name, module, [](auto& m, at::Tensor x) {...})");
     return call_with_all(forward, inputs);
   }
 }

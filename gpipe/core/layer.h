@@ -83,23 +83,32 @@ auto module_pointer(const M& holder) {
 template <ModuleLike M>
 Layer::Body make_body(const M& module) {
   auto pointer = module_pointer(module);
+  GPIPE_CHECK(pointer != nullptr, "[layers] a layer's module is null");
   return {[pointer](const Tensors& inputs) { return call_forward(*pointer, inputs); }, pointer};
 }
 
 template <ModuleLike M, class F>
 Layer::Body make_body(const M& module, F function) {
   auto pointer = module_pointer(module);
+  GPIPE_CHECK(pointer != nullptr, "[layers] a layer's module is null");
   auto shared = std::make_shared<F>(std::move(function));
   auto forward = [pointer, shared](const Tensors& inputs) {
-    auto bound = [&](const auto&... values) { return (*shared)(*pointer, values...); };
-    return call_with_all(bound, inputs);
+    auto bound = [&](const auto&... values) -> decltype((*shared)(*pointer, values...)) {
+      return (*shared)(*pointer, values...);
+    };
+    if constexpr (is_callable<decltype(bound)>()) {
+      return call_with_all(bound, inputs);
+    } else {
+      return flattened((*shared)(*pointer, inputs));
+    }
   };
   return {forward, pointer};
 }
 
+// Holders first: to ask whether one can be called is an error where its module takes something.
 template <class F>
 concept Factory =
-    std::is_invocable_v<F&> &&
+    !ModuleLike<F> && std::is_invocable_v<F&> &&
     (ModuleLike<std::invoke_result_t<F&>> || std::is_same_v<std::invoke_result_t<F&>, Layer::Body>);
 
 template <Factory F>

@@ -76,6 +76,12 @@ at::Tensor Loss::single(const Tensors& tensors, const char* what) {
   return tensors.front();
 }
 
+void Loss::set_pairwise(std::function<at::Tensor(const at::Tensor&, const at::Tensor&)> function) {
+  function_ = [function = std::move(function)](const Tensors& outputs, const Tensors& targets) {
+    return function(single(outputs, "output"), single(targets, "target"));
+  };
+}
+
 void Loss::set_valid_targets(int64_t ignore_index, at::Tensor class_weight) {
   count_ = [ignore_index, class_weight = std::move(class_weight)](const Tensors& targets) {
     return count_valid(single(targets, "target"), ignore_index, class_weight);

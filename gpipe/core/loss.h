@@ -61,22 +61,34 @@ class Loss {
   void set(F function) {
     if constexpr (requires { function->options.reduction(); }) {
       reduction_ = reduction_of(function->options.reduction());
+      // Only a mean over the valid targets is weighed by their number.
       if constexpr (requires { function->options.ignore_index(); }) {
-        set_valid_targets(function->options.ignore_index(), function->options.weight());
+        if (reduction_ == Reduction::Mean && !count_)
+          set_valid_targets(function->options.ignore_index(), function->options.weight());
       }
     }
     auto shared = std::make_shared<F>(std::move(function));
-    if constexpr (std::is_invocable_v<F&, const Tensors&, const Tensors&>) {
+    if constexpr (requires(at::Tensor tensor) { (*shared)->forward(tensor, tensor); }) {
+      set_pairwise([shared](const at::Tensor& output, const at::Tensor& target) {
+        return (*shared)->forward(output, target);
+      });
+    } else if constexpr (requires(const Tensors& tensors) {
+                           (*shared)->forward(tensors, tensors);
+                         }) {
       function_ = [shared](const Tensors& outputs, const Tensors& targets) {
-        return (*shared)(outputs, targets);
+        return (*shared)->forward(outputs, targets);
       };
+    } else if constexpr (std::is_invocable_v<F&, at::Tensor, at::Tensor>) {
+      set_pairwise([shared](const at::Tensor& output, const at::Tensor& target) {
+        return (*shared)(output, target);
+      });
     } else {
       static_assert(
-          std::is_invocable_v<F&, at::Tensor, at::Tensor>,
+          std::is_invocable_v<F&, const Tensors&, const Tensors&>,
           "gpipe: a loss is called with (at::Tensor output, at::Tensor target) or with (Tensors "
           "outputs, Tensors targets)");
       function_ = [shared](const Tensors& outputs, const Tensors& targets) {
-        return (*shared)(single(outputs, "output"), single(targets, "target"));
+        return (*shared)(outputs, targets);
       };
     }
   }
@@ -88,6 +100,7 @@ class Loss {
   }
   static Reduction reduction_from_name(const std::string& name);
   static at::Tensor single(const Tensors& tensors, const char* what);
+  void set_pairwise(std::function<at::Tensor(const at::Tensor&, const at::Tensor&)> function);
   /// Counts targets other than `ignore_index`, each by its class's weight.
   void set_valid_targets(int64_t ignore_index, at::Tensor class_weight);
 
