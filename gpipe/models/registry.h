@@ -9,8 +9,8 @@
 
 namespace gpipe::models {
 
-/// Options of a model by key, as text: what a configuration file or a command line holds. Those left
-/// out have their defaults.
+/// Options of a model by key, as text: what a configuration file or a command line holds. Those
+/// left out have their defaults.
 using ModelOptions = std::map<std::string, std::string>;
 
 /// A key that a model knows.
