@@ -10,5 +10,6 @@ target_compile_options(
             -Woverloaded-virtual
             -Wcast-align
             -Wunused
-            # a false alarm of GCC 12 on std::string concatenation
-            $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+            # false alarms of GCC 12 on std::string concatenation
+            $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+            $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
