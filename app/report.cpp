@@ -92,7 +92,7 @@ std::string to_thousands(int64_t number) {
   std::string digits = std::to_string(number);
   const ptrdiff_t first = number < 0 ? 1 : 0;
   for (auto at = static_cast<ptrdiff_t>(digits.size()) - 3; at > first; at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
+    digits.insert(digits.begin() + at, ',');
   return digits;
 }
 
