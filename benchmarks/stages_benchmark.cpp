@@ -16,12 +16,15 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/median.h"
 #include "gpipe/gpipe.h"
 #include "gpipe/models/amoebanet.h"
 #include "gpipe/models/transformer.h"
 #include "gpipe/plan/partition.h"
 
 namespace {
+
+using gpipe::benchmarks::median;
 
 struct Work {
   std::string name;
@@ -80,11 +83,6 @@ gpipe::Pipeline make_pipeline(const Work& work, const Settings& settings, int nu
   options.cut = gpipe::plan::layers_per_stage(gpipe::plan::make_partition(
       gpipe::plan::layer_costs(costs, gpipe::plan::PartitionBy::Time), num_stages));
   return gpipe::Pipeline(layers, options);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 /// One whole training step.
