@@ -19,6 +19,19 @@ double recomputes(const Options& options) {
   return options.rematerialize == "always" ? 1 : (micro_batches - 1) / micro_batches;
 }
 
+plan::CostTable profile_or_explain(
+    Layers& layers, const data::Batch& micro_batch, const ProfileOptions& how) {
+  try {
+    return profile(layers, micro_batch.inputs, how);
+  } catch (const c10::Error& error) {
+    throw Error(detail::concatenate(
+        "[cut] the layers cannot be measured on a micro-batch of ",
+        micro_batch.rows(),
+        micro_batch.rows() == 1 ? " row: " : " rows: ",
+        error.what_without_backtrace()));
+  }
+}
+
 std::vector<double> measure(const Options& options, Layers& layers, const data::Batch& example) {
   ProfileOptions how;
   how.num_threads = static_cast<int>(options.threads);
@@ -26,7 +39,7 @@ std::vector<double> measure(const Options& options, Layers& layers, const data::
   if (options.dtype == "bfloat16")
     how.autocast = c10::kBFloat16;
   const int64_t rows = (example.rows() + options.micro_batches - 1) / options.micro_batches;
-  const plan::CostTable table = profile(layers, example.narrow(0, rows).inputs, how);
+  const plan::CostTable table = profile_or_explain(layers, example.narrow(0, rows), how);
   std::vector<double> costs;
   for (const plan::LayerCost& layer : table.layers)
     costs.push_back(layer.forward_seconds * (1 + recomputes(options)) + layer.backward_seconds);

@@ -1,3 +1,5 @@
+#include <c10/util/Exception.h>
+
 #include <array>
 #include <exception>
 #include <iostream>
@@ -55,6 +57,9 @@ int run_and_report(const std::vector<std::string>& arguments) {
   } catch (const UsageError& error) {
     std::cerr << "gpipe: " << error.what() << std::endl;
     return kExitUsageError;
+  } catch (const c10::Error& error) {
+    std::cerr << "gpipe: [libtorch] " << error.what_without_backtrace() << std::endl;
+    return kExitRunError;
   } catch (const std::exception& error) {
     std::cerr << "gpipe: " << error.what() << std::endl;
     return kExitRunError;

@@ -23,10 +23,11 @@ Arguments operator+(Arguments left, const Arguments& right) {
 }
 
 /// A run of a second or two: a small AmoebaNet-D on small synthetic images.
-const Arguments kSmall = {"train", "--data",      "synthetic",  "--image-size", "8", "--rows",
-                          "16",    "--eval-rows", "8",          "--batch-size", "8", "--layers",
-                          "3",     "--filters",   "4",          "--classes",    "3", "--eval-every",
-                          "0",     "--cut",       "parameters", "--seed",       "7"};
+const Arguments kSmall = {
+    "train", "--data",      "synthetic",  "--image-size", "16", "--rows",
+    "16",    "--eval-rows", "8",          "--batch-size", "8",  "--layers",
+    "3",     "--filters",   "4",          "--classes",    "3",  "--eval-every",
+    "0",     "--cut",       "parameters", "--seed",       "7"};
 
 std::string make_folder(const std::string& name) {
   const std::string folder = ::testing::TempDir() + "gpipe_program_test_" + name;
@@ -207,7 +208,7 @@ TEST(ProgramExitCodeTest, HelpAndSuccessAreZero) {
 
 TEST(ProgramExitCodeTest, WrongUseIsTwo) {
   expect_failure({}, 2, "Usage: gpipe COMMAND");
-  expect_failure({"trian"}, 2, "unknown command `trian`; did you mean `train`?");
+  expect_failure({"trainn"}, 2, "unknown command `trainn`; did you mean `train`?");
   expect_failure({"train", "--bacth-size", "3"}, 2, "did you mean `--batch-size`?");
   expect_failure({"train", "--config", "/nowhere.toml"}, 2, "/nowhere.toml");
   expect_failure({"train", "--model", "amobanet-d"}, 2, "did you mean `amoebanet-d`?");
