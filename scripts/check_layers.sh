@@ -72,6 +72,8 @@ includes "${headers[@]}" | matching '[<"]torch/(torch|all)\.h' |
 # is_listed FILE: whether the CMakeLists.txt of its folder, or of one above it, names it.
 is_listed() {
   local folder=${1%/*} name=${1##*/}
+  # gpipe_add_example() takes the name without its ending.
+  [[ $folder != examples ]] || name=${name%.cpp}
   while :; do
     if [[ -f $folder/CMakeLists.txt ]] && grep -qE "(^|[ (])${name//./\\.}([ )]|\$)" "$folder/CMakeLists.txt"; then
       return 0
