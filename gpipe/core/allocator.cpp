@@ -69,17 +69,12 @@ class Account {
 
   void* allocate(size_t num_bytes) {
     const int index = size_class(num_bytes);
-    Header* header = nullptr;
-    {
-      std::lock_guard lock(lock_);
-      header = free_[static_cast<size_t>(index)];
-      if (header != nullptr)
-        free_[static_cast<size_t>(index)] = header->next_free;
-      live_ += static_cast<int64_t>(num_bytes);
-      peak_ = std::max(peak_, live_);
-    }
-    if (header == nullptr)
+    Header* header = take_free(index, num_bytes);
+    if (header == nullptr) {
       header = new_block(class_bytes(index));
+      std::lock_guard lock(lock_);
+      count(num_bytes);
+    }
     *header = {this, num_bytes, index, nullptr};
     return reinterpret_cast<char*>(header) + kAlignment;
   }
@@ -105,6 +100,21 @@ class Account {
   }
 
  private:
+  Header* take_free(int index, size_t num_bytes) {
+    std::lock_guard lock(lock_);
+    Header* header = free_[static_cast<size_t>(index)];
+    if (header == nullptr)
+      return nullptr;
+    free_[static_cast<size_t>(index)] = header->next_free;
+    count(num_bytes);
+    return header;
+  }
+
+  void count(size_t num_bytes) {
+    live_ += static_cast<int64_t>(num_bytes);
+    peak_ = std::max(peak_, live_);
+  }
+
   Header* new_block(size_t num_bytes) const {
     const size_t total = num_bytes + kAlignment;
     const bool is_huge = total >= kHugePage;

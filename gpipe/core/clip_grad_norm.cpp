@@ -9,13 +9,22 @@
 namespace gpipe {
 namespace {
 
+/// The values of a gradient: of a sparse one those that are there, each place once.
+at::Tensor values_of(const at::Tensor& parameter) {
+  at::Tensor& gradient = parameter.mutable_grad();
+  if (!gradient.is_sparse())
+    return gradient;
+  gradient = gradient.coalesce();
+  return gradient.values();
+}
+
 /// The norms of the gradients of a stage, in layer order; parameters without a gradient are left out.
 std::vector<double> norms_of(const std::vector<at::Tensor>& parameters, double norm_type) {
   std::vector<double> norms;
   for (const at::Tensor& parameter : parameters) {
     if (!parameter.grad().defined())
       continue;
-    norms.push_back(at::linalg_vector_norm(parameter.grad(), norm_type).item<double>());
+    norms.push_back(at::linalg_vector_norm(values_of(parameter), norm_type).item<double>());
   }
   return norms;
 }

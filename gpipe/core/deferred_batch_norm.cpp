@@ -28,7 +28,7 @@ void DeferredBatchNorm::watch(torch::nn::Module& module) {
       continue;
     if (!index_.emplace(mean.unsafeGetTensorImpl(), norms_.size()).second)
       continue;
-    norms_.push_back({mean, var, find_buffer(*sub_module, "num_batches_tracked"), 0, {}, 0});
+    norms_.push_back({mean, var, find_buffer(*sub_module, "num_batches_tracked"), 0, {}, 0, false});
   }
 }
 
@@ -64,10 +64,11 @@ void DeferredBatchNorm::record(
     const OperatorHooks::Statistics& statistics,
     double momentum,
     int64_t count) {
+  Norm& norm = norms_[index_.at(running_mean.unsafeGetTensorImpl())];
+  norm.is_used = true;
   if (silent_)
     return;
   at::NoGradGuard no_grad;
-  Norm& norm = norms_[index_.at(running_mean.unsafeGetTensorImpl())];
   const size_t call = norm.next_call++;
   if (call == norm.calls.size())
     norm.calls.push_back({momentum, 0, {}, {}});
@@ -109,7 +110,7 @@ void DeferredBatchNorm::discard() {
     return;
   at::NoGradGuard no_grad;
   for (Norm& norm : norms_) {
-    if (norm.num_batches_tracked.defined())
+    if (norm.is_used && norm.num_batches_tracked.defined())
       norm.num_batches_tracked.fill_(norm.num_batches);
     norm.calls.clear();
   }

@@ -55,6 +55,8 @@ class DeferredBatchNorm {
     int64_t num_batches = 0;         // before the mini-batch
     std::vector<Moments> calls;      // by the call's place within a micro-batch
     size_t next_call = 0;
+    bool is_used =
+        false;  // by aten::batch_norm; others that name their buffers so count for themselves
   };
 
   void read_counters();

@@ -29,11 +29,21 @@ class LargeToMeta : public OperatorHooks {
   bool makes_meta(int64_t num_elements) override { return num_elements >= 1024; }
 };
 
-int64_t count_parameters(const torch::nn::Module& module) {
+using Seen = std::unordered_set<const c10::TensorImpl*>;
+
+/// Parameters that are not in `seen`, which they join.
+int64_t count_parameters(const torch::nn::Module& module, Seen& seen) {
   int64_t count = 0;
-  for (const auto& parameter : module.parameters())
-    count += parameter.numel();
+  for (const auto& parameter : module.parameters()) {
+    if (seen.insert(parameter.unsafeGetTensorImpl()).second)
+      count += parameter.numel();
+  }
   return count;
+}
+
+int64_t count_parameters(const Layer::Body& body) {
+  Seen seen;
+  return body.module ? count_parameters(*body.module, seen) : 0;
 }
 
 }  // namespace
@@ -58,11 +68,17 @@ Tensors Layer::forward(const Tensors& inputs) const {
 
 int64_t Layer::num_parameters() const {
   if (is_built())
-    return body_.module ? count_parameters(*body_.module) : 0;
-  LargeToMeta hooks;
-  Interception interception(hooks);
-  const Body body = factory_();
-  return body.module ? count_parameters(*body.module) : 0;
+    return count_parameters(body_);
+  try {
+    LargeToMeta hooks;
+    Interception interception(hooks);
+    return count_parameters(factory_());
+  } catch (const c10::Error&) {
+    // A factory that reads its large tensors, or mixes them with others, is not for the meta device.
+    ParameterKey key(0);
+    Interception interception(key);
+    return count_parameters(factory_());
+  }
 }
 
 void Layers::push_back(Layer layer) {
@@ -71,6 +87,11 @@ void Layers::push_back(Layer layer) {
       "[layers] layer ",
       size(),
       " has an empty name; names tell layers apart in files");
+  GPIPE_CHECK(
+      layer.is_built() || layer.has_factory(),
+      "[layers] layer '",
+      layer.name(),
+      "' has nothing that can be called");
   const bool is_taken = std::any_of(layers_.begin(), layers_.end(), [&](const auto& other) {
     return other->name() == layer.name();
   });
@@ -103,16 +124,13 @@ std::vector<int64_t> Layers::num_parameters_per_layer() const {
 }
 
 int64_t Layers::num_parameters() const {
-  std::unordered_set<const c10::TensorImpl*> seen;
+  Seen seen;
   int64_t count = 0;
   for (const auto& layer : layers_) {
     if (!layer->is_built()) {
       count += layer->num_parameters();
     } else if (layer->module()) {
-      for (const auto& parameter : layer->module()->parameters()) {
-        if (seen.insert(parameter.unsafeGetTensorImpl()).second)
-          count += parameter.numel();
-      }
+      count += count_parameters(*layer->module(), seen);
     }
   }
   return count;

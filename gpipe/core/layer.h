@@ -34,6 +34,7 @@ class Layer {
 
   const std::string& name() const { return name_; }
   bool is_built() const { return body_.forward != nullptr; }
+  bool has_factory() const { return factory_ != nullptr; }
 
   /// Runs the factory, if the layer is not built. Its parameters are drawn under the key (seed,
   /// name), so they are the same whichever other layers are built, in whichever order, on whichever
@@ -46,8 +47,9 @@ class Layer {
   /// Runs the layer once, as it is: no key, no scope. Throws what the layer throws. Must be built.
   Tensors forward(const Tensors& inputs) const;
 
-  /// Number of elements of all parameters. A layer that is not built is built on the meta device
-  /// for this and dropped: no memory is taken for its large tensors.
+  /// Number of elements of all parameters, each counted once. A layer that is not built is built on
+  /// the meta device for this and dropped: no memory is taken for its large tensors, as long as its
+  /// factory does not read them.
   int64_t num_parameters() const;
 
  private:

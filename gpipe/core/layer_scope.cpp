@@ -29,6 +29,20 @@ class EnterLayer : public torch::autograd::FunctionPreHook {
   int layer_;
 };
 
+/// A tensor that a layer returns several times becomes one alias per place, so that the sum of its gradients has one order
+/// wherever the network is cut.
+void separate(Tensors& outputs) {
+  for (size_t i = 1; i < outputs.size(); ++i) {
+    const bool is_repeated =
+        outputs[i].defined() && outputs[i].requires_grad() &&
+        std::any_of(outputs.begin(), outputs.begin() + static_cast<ptrdiff_t>(i), [&](auto& other) {
+          return other.is_same(outputs[i]);
+        });
+    if (is_repeated)
+      outputs[i] = outputs[i].alias();
+  }
+}
+
 }  // namespace
 
 LayerScope::LayerScope(const Options& options)
@@ -76,6 +90,7 @@ void LayerScope::batch_norm_done(
 Tensors run_layer(LayerScope& scope, const Layer& layer, int index, const Tensors& inputs) {
   scope.enter(index, /*backward=*/false);
   Tensors outputs = layer.forward(inputs);
+  separate(outputs);
   mark_backward(index, inputs, outputs);
   return outputs;
 }

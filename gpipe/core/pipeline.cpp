@@ -13,18 +13,13 @@
 namespace gpipe {
 namespace {
 
-void add_input_gradients(const Values& inputs, const std::vector<Tensors>& gradients) {
+void add_input_gradients(const Values& inputs, const MiniBatch& batch) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined() || !inputs[i].requires_grad())
+    if (!batch.inputs_require_grad[i])
       continue;
-    Tensors parts;
-    for (const Tensors& piece : gradients) {
-      if (i < piece.size() && piece[i].defined())
-        parts.push_back(piece[i]);
-    }
-    if (parts.size() != gradients.size())
+    const at::Tensor gradient = merge_input_gradients(batch, i);
+    if (!gradient.defined())
       continue;  // the loss does not depend on this input
-    const at::Tensor gradient = parts.size() == 1 ? parts.front() : at::cat(parts);
     at::Tensor& sum = inputs[i].mutable_grad();
     sum = sum.defined() ? sum + gradient : gradient;
   }
@@ -79,7 +74,7 @@ at::Tensor Pipeline::step(
   batch.observer = impl_->observer;
   impl_->run(*schedule.step, impl_->make_runs(batch, schedule), /*commits=*/true);
   at::NoGradGuard no_grad;
-  add_input_gradients(inputs, batch.input_gradients);
+  add_input_gradients(inputs, batch);
   ++impl_->step_count;
   return weighted_sum(batch.losses, batch.loss_weights);
 }
@@ -113,7 +108,7 @@ NamedTensors Pipeline::named_buffers() const {
   std::unordered_set<const c10::TensorImpl*> seen;
   for_each_named(impl_->layers, [&](const std::string& layer, const torch::nn::Module& module) {
     for (const auto& item : module.named_buffers()) {
-      if (seen.insert(item.value().unsafeGetTensorImpl()).second)
+      if (item.value().defined() && seen.insert(item.value().unsafeGetTensorImpl()).second)
         named.emplace_back(layer + "." + item.key(), item.value());
     }
   });

@@ -73,10 +73,9 @@ struct PipelineNode : detail::Node {
 
   torch::autograd::variable_list input_gradients() {
     torch::autograd::variable_list result;
-    const Tensors merged = merge(batch.input_gradients);
     for (size_t i = 0; i < batch.inputs_require_grad.size(); ++i) {
       if (batch.inputs_require_grad[i])
-        result.push_back(i < merged.size() ? merged[i] : at::Tensor());
+        result.push_back(merge_input_gradients(batch, i));
     }
     return result;
   }

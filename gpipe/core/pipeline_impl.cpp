@@ -1,7 +1,9 @@
 #include "gpipe/core/pipeline_impl.h"
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
+#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <string>
@@ -51,6 +53,30 @@ void refuse_shared_across_stages(const std::vector<std::unique_ptr<Stage>>& stag
   }
 }
 
+/// Files hold tensors by name: `layer.parameter`, where both may have dots.
+void refuse_equal_names(const Layers& layers) {
+  std::unordered_map<std::string, std::string> owners;
+  for (int i = 0; i < layers.size(); ++i) {
+    if (!layers[i].module())
+      continue;
+    auto names = layers[i].module()->named_parameters().keys();
+    for (const auto& name : layers[i].module()->named_buffers().keys())
+      names.push_back(name);
+    for (const auto& name : names) {
+      const auto [found, is_new] = owners.emplace(layers[i].name() + "." + name, layers[i].name());
+      GPIPE_CHECK(
+          is_new,
+          "[pipeline] layers '",
+          found->second,
+          "' and '",
+          layers[i].name(),
+          "' both have a tensor named '",
+          found->first,
+          "'; rename one of the layers");
+    }
+  }
+}
+
 std::vector<std::vector<bool>> find_recomputes(
     const std::vector<plan::Program>& programs, int num_stages, int num_micro_batches) {
   std::vector<std::vector<bool>> found(
@@ -83,6 +109,20 @@ std::vector<plan::Program> half_of(const std::vector<plan::Program>& programs, b
 
 }  // namespace
 
+at::Tensor merge_input_gradients(const MiniBatch& batch, size_t input) {
+  bool has_any = false;
+  Tensors parts;
+  for (size_t m = 0; m < batch.inputs.size(); ++m) {
+    const Tensors& gradients = batch.input_gradients[m];
+    const bool has_one = input < gradients.size() && gradients[input].defined();
+    has_any = has_any || has_one;
+    parts.push_back(has_one ? gradients[input] : at::zeros_like(batch.inputs[m][input]));
+  }
+  if (!has_any)
+    return {};
+  return parts.size() == 1 ? parts.front() : at::cat(parts);
+}
+
 Pipeline::Impl::Impl(Layers given_layers, PipelineOptions given_options)
     : layers(std::move(given_layers)), options(std::move(given_options)) {
   const int num_stages = options.num_stages;
@@ -96,6 +136,9 @@ Pipeline::Impl::Impl(Layers given_layers, PipelineOptions given_options)
       "[pipeline] ",
       options.num_threads,
       " threads per stage; use at least 1");
+  // All layers live in this process: each factory is run once, before its parameters are counted.
+  if (options.cut.empty() && num_stages <= layers.size())
+    layers.build(options.seed);
   options.cut = resolve_cut(layers, num_stages, options.cut);
   options.devices = resolve_devices(options.devices, num_stages);
   plan::make_schedule(options.schedule, num_stages, options.num_micro_batches);
@@ -111,6 +154,7 @@ Pipeline::Impl::Impl(Layers given_layers, PipelineOptions given_options)
     first_layer = end;
   }
   refuse_shared_across_stages(stages);
+  refuse_equal_names(layers);
   workers = std::make_unique<WorkerThreads>(
       num_stages, [num_threads = options.num_threads](int) { at::set_num_threads(num_threads); });
   transport = std::make_unique<LocalTransport<Message>>(num_stages);
@@ -147,13 +191,19 @@ ReadySchedule& Pipeline::Impl::half_schedule(int num_micro_batches) {
 MiniBatch Pipeline::Impl::make_mini_batch(
     const Values& inputs, const std::vector<int64_t>& rows) const {
   at::NoGradGuard no_grad;
+  const c10::InferenceMode no_inference(false);
   MiniBatch batch;
   batch.seed = options.seed;
   batch.step = step_count;
+  batch.is_training = is_training;
   batch.autocast = autocast();
   Tensors detached;
   for (const at::Tensor& input : inputs) {
-    detached.push_back(input.defined() ? input.variable_data() : at::Tensor());
+    // Tensors of inference mode tell nobody when they are changed in place.
+    detached.push_back(
+        !input.defined()       ? at::Tensor()
+        : input.is_inference() ? input.clone()
+                               : input.variable_data());
     batch.inputs_require_grad.push_back(input.defined() && input.requires_grad());
   }
   batch.inputs = split(detached, rows);

@@ -20,6 +20,10 @@ struct ReadySchedule {
   std::vector<std::vector<bool>> rematerialize;  // [K][M]
 };
 
+/// The gradient of an input over all micro-batches; zero for those in which nothing depends on it, undefined where it is so
+/// in all.
+at::Tensor merge_input_gradients(const MiniBatch& batch, size_t input);
+
 /// What a Pipeline is made of.
 struct Pipeline::Impl {
   Impl(Layers layers, PipelineOptions options);

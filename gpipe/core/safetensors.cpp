@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -119,9 +120,8 @@ class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), file_(path, std::ios::binary) {
     check(file_.good(), std::strerror(errno));
-    file_.seekg(0, std::ios::end);
-    num_bytes_ = static_cast<uint64_t>(file_.tellg());
-    file_.seekg(0);
+    check(std::filesystem::is_regular_file(path_), "is not a file");
+    num_bytes_ = std::filesystem::file_size(path_);
   }
 
   SafetensorsFile read() {
@@ -151,6 +151,7 @@ class Reader {
     check(num_bytes_ >= 8, "is shorter than its own length field");
     unsigned char length_bytes[8];
     file_.read(reinterpret_cast<char*>(length_bytes), 8);
+    check(file_.good(), "cannot be read");
     uint64_t length = 0;
     for (int i = 7; i >= 0; --i)
       length = length << 8 | length_bytes[i];
@@ -159,6 +160,7 @@ class Reader {
         "promises a header longer than the file");
     std::string text(length, '\0');
     file_.read(text.data(), static_cast<std::streamsize>(length));
+    check(file_.good() || length == 0, "ends in its header");
     data_begin_ = 8 + length;
     Json header = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     check(header.is_object(), "has a header that is no JSON object");
@@ -171,6 +173,8 @@ class Reader {
     check(
         begin == expected && end >= begin && end <= num_bytes_ - data_begin_,
         "is truncated or has a hole at '" + name + "'");
+    for (const Json& extent : entry.at("shape"))
+      check(extent.is_number_integer(), "has an impossible shape at '" + name + "'");
     const auto shape = entry.at("shape").get<std::vector<int64_t>>();
     const at::ScalarType dtype = dtype_of(entry.at("dtype").get<std::string>(), name);
     uint64_t num_bytes = c10::elementSize(dtype);

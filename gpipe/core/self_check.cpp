@@ -42,6 +42,16 @@ Tensors copies_of(const Tensors& tensors) {
   return copies;
 }
 
+/// Aliases of the inputs with no gradients yet.
+Tensors leaves_of(const Tensors& inputs) {
+  Tensors leaves;
+  for (const at::Tensor& input : inputs) {
+    leaves.push_back(
+        input.defined() ? input.detach().set_requires_grad(input.requires_grad()) : at::Tensor());
+  }
+  return leaves;
+}
+
 /// Runs layer by layer, each twice under the same key, as a forward and as its recompute.
 SelfCheckReport check_recompute(
     const Layers& layers, const PipelineOptions& options, const Tensors& inputs) {
@@ -81,7 +91,8 @@ Outcome outcome_of(const Layers& layers, at::Tensor loss) {
       values["gradient of " + item.key()] = gradient.defined() ? gradient.clone() : at::Tensor();
     }
     for (const auto& item : layers[i].module()->named_buffers()) {
-      values["buffer " + item.key()] = item.value().clone();
+      if (item.value().defined())
+        values["buffer " + item.key()] = item.value().clone();
     }
   }
   return outcome;
@@ -117,10 +128,11 @@ std::string SelfCheckReport::to_string() const {
 SelfCheckReport self_check(
     Layers layers,
     PipelineOptions options,
-    const Values& inputs,
+    const Values& given_inputs,
     const Values& targets,
     const Loss& loss) {
   layers.build(options.seed);
+  const Values inputs = leaves_of(given_inputs);
   TrainingState state(layers);
   IntraOpThreads threads(options.num_threads);
   const auto rows = split_rows(common_rows(inputs, targets), options.num_micro_batches);

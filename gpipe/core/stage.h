@@ -3,6 +3,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,8 +37,10 @@ class Stage {
   StageBuffers& buffers() { return buffers_; }
   Account& account() const { return *account_; }
 
-  /// Whether a layer changes the stage's inputs in place; unknown before the first run.
-  std::optional<bool>& changes_inputs() { return changes_inputs_; }
+  /// Whether a layer changes the stage's inputs in place, in training or in evaluation; unknown before the first run.
+  std::optional<bool>& changes_inputs(bool is_training) {
+    return changes_inputs_[is_training ? 1 : 0];
+  }
 
  private:
   int index_;
@@ -48,7 +51,7 @@ class Stage {
   DeferredBatchNorm batch_norm_;
   StageBuffers buffers_;
   std::shared_ptr<Account> account_;
-  std::optional<bool> changes_inputs_;
+  std::array<std::optional<bool>, 2> changes_inputs_;
 };
 
 /// What the stages of one mini-batch share with the caller. Each vector is [M]; an element belongs to the thread of the
@@ -57,6 +60,7 @@ struct MiniBatch {
   uint64_t seed = 0;
   int64_t step = 0;
   std::optional<c10::ScalarType> autocast;
+  bool is_training = true;
   bool keeps_graphs = true;  ///< false: forward only
   bool defers_batch_norm = true;
 

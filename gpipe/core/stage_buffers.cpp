@@ -18,25 +18,27 @@ void StageBuffers::watch(const torch::nn::Module& module) {
 
 void StageBuffers::begin() {
   for (Buffer& buffer : buffers_) {
+    const void* memory = buffer.tensor.const_data_ptr();
+    if (buffer.before.defined() && !buffer.has_moved() && buffer.memory == memory)
+      continue;
+    buffer.memory = memory;
     buffer.version = buffer.tensor._version();
-    if (is_first_ || buffer.changes)
-      buffer.before = buffer.tensor.detach().clone();
+    buffer.before = buffer.tensor.detach().clone();
   }
 }
 
 void StageBuffers::end() {
   for (Buffer& buffer : buffers_) {
-    buffer.changes = buffer.changes || buffer.has_moved();
-    buffer.before = at::Tensor();
+    if (buffer.has_moved())
+      buffer.before = at::Tensor();
     buffer.before_recompute = at::Tensor();
   }
-  is_first_ = false;
 }
 
 void StageBuffers::restore() {
   at::NoGradGuard no_grad;
   for (Buffer& buffer : buffers_) {
-    if (buffer.has_moved() && buffer.before.defined())
+    if (buffer.has_moved())
       buffer.tensor.copy_(buffer.before);
   }
   end();
@@ -44,19 +46,14 @@ void StageBuffers::restore() {
 
 void StageBuffers::begin_recompute() {
   for (Buffer& buffer : buffers_) {
-    buffer.changes = buffer.changes || buffer.has_moved();
-    if (!buffer.changes)
-      continue;
     buffer.recompute_version = buffer.tensor._version();
-    buffer.before_recompute = buffer.tensor.detach().clone();
+    buffer.before_recompute = buffer.has_moved() ? buffer.tensor.detach().clone() : buffer.before;
   }
 }
 
 void StageBuffers::end_recompute() {
   at::NoGradGuard no_grad;
   for (Buffer& buffer : buffers_) {
-    if (!buffer.before_recompute.defined())
-      continue;
     if (buffer.tensor._version() != buffer.recompute_version)
       buffer.tensor.copy_(buffer.before_recompute);
     buffer.before_recompute = at::Tensor();

@@ -15,7 +15,7 @@ class StageBuffers {
  public:
   void watch(const torch::nn::Module& module);
 
-  /// Before the first micro-batch: remembers the buffers that change in forwards (all, in the first mini-batch).
+  /// Before the first micro-batch: remembers all buffers. Only those that have moved since are copied again.
   void begin();
   /// After the mini-batch.
   void end();
@@ -29,16 +29,15 @@ class StageBuffers {
  private:
   struct Buffer {
     at::Tensor tensor;
-    bool changes = false;  // in forwards, as far as is known
-    int64_t version = 0;   // at begin()
-    at::Tensor before;     // value at begin()
+    const void* memory = nullptr;  // at begin()
+    int64_t version = 0;           // at begin()
+    at::Tensor before;             // value at begin()
     int64_t recompute_version = 0;
     at::Tensor before_recompute;
 
     bool has_moved() const { return tensor._version() != version; }
   };
   std::vector<Buffer> buffers_;
-  bool is_first_ = true;
 };
 
 }  // namespace gpipe

@@ -174,7 +174,7 @@ Tensors StageRun::run_layers(LayerScope& scope, const Tensors& inputs) {
 Message StageRun::run_without_graph(LayerScope& scope, const Message& input) {
   BoundaryInputs boundary(guard_inputs(input));
   Message output = detach(run_layers(scope, boundary.tensors()));
-  note_change(boundary.is_changed(), /*is_needed=*/false);
+  note_change(boundary.is_changed());
   return output;
 }
 
@@ -191,7 +191,7 @@ Message StageRun::run_and_drop(LayerScope& scope, Message input) {
     has_changed = has_changed || (boundary.is_changed() &&
                                   share_memory(boundary.tensors(), guarded_input.tensors));
   }
-  note_change(has_changed, /*is_needed=*/true);
+  note_change(has_changed);
   return value;
 }
 
@@ -199,7 +199,7 @@ Message StageRun::run_and_keep(LayerScope& scope, int micro_batch, const Message
   Saved& saved = saved_[static_cast<size_t>(micro_batch)];
   saved.boundary = BoundaryInputs(guard_inputs(input));
   Tensors outputs = run_layers(scope, saved.boundary.tensors());
-  note_change(saved.boundary.is_changed(), /*is_needed=*/false);
+  note_change(saved.boundary.is_changed());
   saved.boundary.release_tensors();
   if (is_last_ && batch_.loss != nullptr) {
     keep_loss(scope, micro_batch, outputs);
@@ -240,7 +240,7 @@ void StageRun::finish(int micro_batch, const Message& output) {
 /// Copies of the inputs where a layer changes them in place, for they may be needed again: by the recompute, by the graph
 /// of the stage that sent them, by the caller.
 Message StageRun::guard_inputs(const Message& input) const {
-  if (!stage_.changes_inputs().value_or(true))
+  if (!stage_.changes_inputs(batch_.is_training).value_or(true))
     return input;
   Message copy = input;
   for (at::Tensor& tensor : copy.tensors) {
@@ -250,14 +250,16 @@ Message StageRun::guard_inputs(const Message& input) const {
   return copy;
 }
 
-void StageRun::note_change(bool has_changed, bool is_needed) {
-  auto& changes = stage_.changes_inputs();
-  GPIPE_CHECK(
-      !has_changed || !is_needed || changes.value_or(true),
-      "a layer changes its input in place in this micro-batch, and did not in the first, so its "
-      "recompute cannot see the "
-      "input as it was; let it do so always or never, or use rematerialize = never");
+/// A layer that was not known to change the inputs has changed what others need: the recompute, the stage that sent it, the
+/// caller. From now on the inputs are copied.
+void StageRun::note_change(bool has_changed) {
+  auto& changes = stage_.changes_inputs(batch_.is_training);
+  const bool was_guarded = changes.value_or(true);
   changes = changes.value_or(false) || has_changed;
+  GPIPE_CHECK(
+      !has_changed || was_guarded,
+      "a layer changes its input in place in this micro-batch, and did not in the first, so the "
+      "input is no longer as others need it; let it do so always or never");
 }
 
 }  // namespace gpipe
