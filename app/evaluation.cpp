@@ -3,6 +3,7 @@
 #include <torch/nn/functional/loss.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "app/interrupt.h"
@@ -82,6 +83,11 @@ std::optional<EvalRecord> evaluate(Pipeline& pipeline, RunData& data, c10::Scala
     record.rows += ready.rows();
   }
   record.loss = loss / static_cast<double>(targets);
+  GPIPE_CHECK(
+      std::isfinite(record.loss),
+      "[eval] the loss of the held-out rows is ",
+      record.loss,
+      "; the weights are of no use");
   record.accuracy = accuracy.take();
   record.seconds = watch.seconds();
   return record;

@@ -31,7 +31,7 @@ Loss make_training_loss(const Options& options, const RunData& data);
 
 /// Loss (mean over all targets, without smoothing) and accuracy on the held-out rows, in eval mode;
 /// the mode is then as before. `step` and `epoch` of the record are left to the caller. Nothing
-/// where a signal came.
+/// where a signal came. Throws Error where the loss is not finite.
 std::optional<EvalRecord> evaluate(Pipeline& pipeline, RunData& data, c10::ScalarType dtype);
 
 }  // namespace gpipe::app
