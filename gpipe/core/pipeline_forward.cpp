@@ -1,5 +1,7 @@
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -7,17 +9,40 @@
 #include "gpipe/core/autograd_nodes.h"
 #include "gpipe/core/micro_batch.h"
 #include "gpipe/core/pipeline_impl.h"
+#include "gpipe/core/random_key.h"
 
 namespace gpipe {
 namespace {
 
-int64_t versions_of(const std::vector<std::unique_ptr<Stage>>& stages) {
-  int64_t sum = 0;
-  for (const auto& stage : stages) {
-    for (const at::Tensor& parameter : stage->parameters())
-      sum += parameter._version();
+/// Bits of up to 16 places of a parameter, mixed.
+uint64_t sample(const at::Tensor& parameter) {
+  if (!parameter.device().is_cpu() || parameter.numel() == 0)
+    return 0;
+  constexpr size_t kPlaces = 16;
+  const auto* bytes = static_cast<const char*>(parameter.const_data_ptr());
+  const auto num_elements = static_cast<size_t>(parameter.numel());
+  const size_t size = std::min<size_t>(parameter.element_size(), sizeof(uint64_t));
+  uint64_t key = 0;
+  for (size_t place = 0; place < kPlaces && parameter.is_contiguous(); ++place) {
+    uint64_t bits = 0;
+    const size_t element = place * (num_elements - 1) / (kPlaces - 1);
+    std::memcpy(&bits, bytes + element * parameter.element_size(), size);
+    key = mix(key, bits);
   }
-  return sum;
+  return key;
+}
+
+/// Tells whether parameters were changed: by their versions and, since torch::optim's optimizers write past these, by
+/// samples of their values (on CPUs: a GPU would have to be waited for).
+uint64_t fingerprint_of(const std::vector<std::unique_ptr<Stage>>& stages) {
+  uint64_t key = 0;
+  for (const auto& stage : stages) {
+    for (const at::Tensor& parameter : stage->parameters()) {
+      key = mix(key, static_cast<uint64_t>(parameter._version()));
+      key = mix(key, sample(parameter));
+    }
+  }
+  return key;
 }
 
 }  // namespace
@@ -32,7 +57,7 @@ struct PipelineNode : detail::Node {
   std::vector<std::unique_ptr<StageRun>> runs;
   std::vector<size_t> differentiable;  // output index of each slot
   size_t num_outputs = 0;
-  int64_t parameter_versions = 0;
+  uint64_t parameters = 0;  // their fingerprint
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
     const auto impl = pipeline.lock();
@@ -49,7 +74,7 @@ struct PipelineNode : detail::Node {
         "[pipeline] create_graph (a gradient of gradients) is not supported through forward(); "
         "use the layers without a pipeline for it");
     GPIPE_CHECK(
-        parameter_versions == versions_of(impl->stages),
+        parameters == fingerprint_of(impl->stages),
         "[pipeline] parameters were changed between forward() and backward(); call "
         "optimizer.step() after backward()");
     give_output_gradients(gradients);
@@ -136,7 +161,7 @@ Tensors Pipeline::forward_all(const Values& inputs) {
   impl_->run(*node.schedule->forward_half, node.runs, /*commits=*/true);
   if (impl_->is_training)
     ++impl_->step_count;
-  node.parameter_versions = versions_of(impl_->stages);
+  node.parameters = fingerprint_of(impl_->stages);
   at::NoGradGuard no_grad;
   Tensors outputs = merge(node.batch.outputs);
   node.batch.outputs.clear();

@@ -194,6 +194,24 @@ TEST(BorderTest, CarriesEveryDtypeExactly) {
   EXPECT_TRUE(bit_equal(pipeline.forward_all(torch::ones({2, 1})), sent));
 }
 
+TEST(BorderTest, NoCombinationOfSizesWaits) {
+  for (int64_t width : {1, 1 << 14}) {
+    for (int k : {2, 3, 4}) {
+      for (int m = 1; m <= 9; ++m) {
+        Layers layers;
+        for (int i = 0; i < k; ++i)
+          layers.push_back(std::to_string(i), [](at::Tensor x) { return x * 2; });
+        Pipeline pipeline(
+            layers,
+            {.num_stages = k, .num_micro_batches = m, .schedule = m % 2 == 0 ? "gpipe" : "1f1b"});
+        const at::Tensor x = torch::ones({9, width}).requires_grad_();
+        pipeline.step(x, x.detach(), kAddRows);
+        ASSERT_EQ(x.grad().sum().item<double>(), static_cast<double>(9 * width << k));
+      }
+    }
+  }
+}
+
 TEST(BorderTest, RowsAreTheFirstDimension) {
   Layers layers;
   layers.push_back("lstm", [] { return torch::nn::LSTM(2, 3); });

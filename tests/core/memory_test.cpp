@@ -126,7 +126,7 @@ TEST_F(AllocatorTest, AnImpossibleRequestIsAnErrorAndNotCounted) {
   EXPECT_EQ(bytes(*account).peak, before.peak);
 }
 
-constexpr int64_t kWidth = 128;
+constexpr int64_t kWidth = 32;
 
 /// Peak bytes of each stage in two steps of eight Linear layers.
 std::vector<int64_t> peaks(plan::Rematerialize mode, int num_micro_batches) {
@@ -142,7 +142,7 @@ std::vector<int64_t> peaks(plan::Rematerialize mode, int num_micro_batches) {
        .num_micro_batches = num_micro_batches,
        .rematerialize = mode,
        .cut = {4, 4, 4, 4}});
-  const auto x = torch::ones({512, kWidth});
+  const auto x = torch::ones({2048, kWidth});
   pipeline.step(x, x, MSELoss());
   std::vector<int64_t> found;
   pipeline.step(x, x, MSELoss());
