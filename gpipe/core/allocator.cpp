@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "gpipe/base/error.h"
@@ -43,7 +44,10 @@ size_t class_bytes(int index) {
 class SpinLock {
  public:
   void lock() {
-    while (flag_.test_and_set(std::memory_order_acquire)) {
+    // A holder that lost its core would be waited for in vain.
+    for (int spins = 0; flag_.test_and_set(std::memory_order_acquire); ++spins) {
+      if (spins % 64 == 63)
+        std::this_thread::yield();
     }
   }
   void unlock() { flag_.clear(std::memory_order_release); }
@@ -60,6 +64,8 @@ struct Header {
   Header* next_free;
 };
 static_assert(sizeof(Header) <= kAlignment);
+
+void release_all_free_blocks();
 
 }  // namespace
 
@@ -85,6 +91,19 @@ class Account {
     Header*& first = free_[static_cast<size_t>(header->size_class)];
     header->next_free = first;
     first = header;
+  }
+
+  /// Gives blocks that nobody uses back to the system.
+  void release_free_blocks() {
+    std::array<Header*, kNumClasses> taken{};
+    {
+      std::lock_guard lock(lock_);
+      taken.swap(free_);
+    }
+    for (Header* header : taken) {
+      while (header != nullptr)
+        std::free(std::exchange(header, header->next_free));
+    }
   }
 
   AccountBytes bytes() const {
@@ -118,9 +137,12 @@ class Account {
   Header* new_block(size_t num_bytes) const {
     const size_t total = num_bytes + kAlignment;
     const bool is_huge = total >= kHugePage;
-    const size_t unit = is_huge ? kHugePage : kAlignment;
-    const size_t rounded = (total + unit - 1) / unit * unit;
-    void* memory = std::aligned_alloc(unit, rounded);
+    const size_t alignment = is_huge ? kHugePage : kAlignment;
+    void* memory = std::aligned_alloc(alignment, total);
+    if (memory == nullptr) {
+      release_all_free_blocks();
+      memory = std::aligned_alloc(alignment, total);
+    }
     GPIPE_CHECK(
         memory != nullptr,
         "[memory] no ",
@@ -129,7 +151,7 @@ class Account {
         name_,
         "); use more micro-batches, re-materialization, or a smaller mini-batch");
     if (is_huge)
-      madvise(memory, rounded, MADV_HUGEPAGE);
+      madvise(memory, total, MADV_HUGEPAGE);
     return static_cast<Header*>(memory);
   }
 
@@ -142,8 +164,35 @@ class Account {
 
 namespace {
 
+/// All accounts there are. They live as long as the process.
+struct Accounts {
+  std::mutex mutex;
+  std::vector<Account*> all;
+  std::vector<Account*> idle;
+};
+
+Accounts& accounts() {
+  static auto* registry = new Accounts();
+  return *registry;
+}
+
+Account* new_account(std::string name) {
+  auto* account = new Account(std::move(name));
+  accounts().all.push_back(account);
+  return account;
+}
+
+void release_all_free_blocks() {
+  std::lock_guard lock(accounts().mutex);
+  for (Account* account : accounts().all)
+    account->release_free_blocks();
+}
+
 Account& main_account() {
-  static Account* account = new Account("main");
+  static Account* account = [] {
+    std::lock_guard lock(accounts().mutex);
+    return new_account("main");
+  }();
   return *account;
 }
 
@@ -173,16 +222,6 @@ class MeteredAllocator : public c10::Allocator {
 
 std::atomic<bool> metered{false};
 
-struct IdleAccounts {
-  std::mutex mutex;
-  std::vector<Account*> accounts;
-};
-
-IdleAccounts& idle_accounts() {
-  static auto* idle = new IdleAccounts();
-  return *idle;
-}
-
 }  // namespace
 
 void use_metered_allocator() {
@@ -198,20 +237,20 @@ bool is_metered() {
 }
 
 std::shared_ptr<Account> make_account(std::string name) {
-  IdleAccounts& idle = idle_accounts();
-  std::lock_guard lock(idle.mutex);
+  Accounts& registry = accounts();
+  std::lock_guard lock(registry.mutex);
   Account* account = nullptr;
-  if (idle.accounts.empty()) {
-    account = new Account(std::move(name));
+  if (registry.idle.empty()) {
+    account = new_account(std::move(name));
   } else {
-    account = idle.accounts.back();
-    idle.accounts.pop_back();
+    account = registry.idle.back();
+    registry.idle.pop_back();
     account->rename(std::move(name));
     account->reset_peak();
   }
   return {account, [](Account* done) {
-            std::lock_guard done_lock(idle_accounts().mutex);
-            idle_accounts().accounts.push_back(done);
+            std::lock_guard done_lock(accounts().mutex);
+            accounts().idle.push_back(done);
           }};
 }
 

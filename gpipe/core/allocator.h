@@ -15,8 +15,8 @@ struct AccountBytes {
 };
 
 /// Makes the pooled, metered allocator LibTorch's CPU allocator for the rest of the process.
-/// Idempotent; call it before the first tensor where the whole process is to be counted (earlier
-/// tensors are freed rightly, but not counted).
+/// Idempotent. Call it before the first operator runs: tensors from before are freed rightly but not
+/// counted, and memory that an operator keeps for itself may be given back to the wrong allocator.
 void use_metered_allocator();
 bool is_metered();
 

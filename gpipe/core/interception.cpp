@@ -174,9 +174,18 @@ struct Canary : OperatorHooks {
   }
 };
 
+/// The thread's hooks while it lives.
+struct HooksGuard {
+  explicit HooksGuard(OperatorHooks& hooks) : previous(std::exchange(current_hooks, &hooks)) {}
+  ~HooksGuard() { current_hooks = previous; }
+  HooksGuard(const HooksGuard&) = delete;
+  HooksGuard& operator=(const HooksGuard&) = delete;
+  OperatorHooks* previous;
+};
+
 void run_canary() {
   Canary canary;
-  OperatorHooks* previous = std::exchange(current_hooks, &canary);
+  HooksGuard hooks(canary);
   at::NoGradGuard no_grad;
   at::Tensor mean = at::zeros({2});
   at::Tensor var = at::ones({2});
@@ -186,7 +195,6 @@ void run_canary() {
     at::dropout(x, 0.5, true);
     at::batch_norm(x, {}, {}, mean, var, true, 0.1, 1e-5, false);
   }
-  current_hooks = previous;
   GPIPE_CHECK(
       canary.num_keys == 1 && canary.num_batch_norms == 1 && mean.eq(0).all().item<bool>(),
       "[core] this LibTorch does not let gpipe intercept dropout and BatchNorm, so results would "
@@ -195,11 +203,10 @@ void run_canary() {
 }
 
 void make_ready() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    intercept_random_operators();
-    run_canary();
-  });
+  static std::once_flag registered;
+  static std::once_flag tried;
+  std::call_once(registered, intercept_random_operators);
+  std::call_once(tried, run_canary);
 }
 
 }  // namespace

@@ -128,12 +128,11 @@ Layer::Body run_factory(F& factory) {
 ///
 /// ```cpp
 /// gpipe::Layers layers;
-/// layers.push_back("stem", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 64, 3)));     // any
-/// module layers.push_back("flatten", [](at::Tensor x) { return x.flatten(1); });              //
-/// any callable layers.push_back("lstm", torch::nn::LSTM(64, 64), // a module, called your way
+/// layers.push_back("stem", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 64, 3)));  // any module
+/// layers.push_back("flatten", [](at::Tensor x) { return x.flatten(1); });           // any callable
+/// layers.push_back("lstm", torch::nn::LSTM(64, 64),            // a module, called your way
 ///                  [](auto& lstm, at::Tensor x) { return std::get<0>(lstm.forward(x)); });
-/// layers.push_back("head", [] { return torch::nn::Linear(64, 10); });                  // a
-/// factory, run where it lives
+/// layers.push_back("head", [] { return torch::nn::Linear(64, 10); });  // a factory
 /// ```
 /// A layer takes what the one before returns: one tensor or several, undefined and integer ones
 /// too.
@@ -154,7 +153,8 @@ class Layers {
     push_back(Layer(std::move(name), detail::make_body(module, std::move(function))));
   }
 
-  /// A factory: callable without arguments, returns a module. Run once, where the layer lives.
+  /// A factory: callable without arguments, returns a module. Run by build(), where the layer lives, and, to count
+  /// parameters before that, on the meta device; so it must be able to run more than once.
   template <detail::Factory F>
   void push_back(std::string name, F factory) {
     auto shared = std::make_shared<F>(std::move(factory));

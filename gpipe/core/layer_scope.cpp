@@ -21,7 +21,7 @@ class EnterLayer : public torch::autograd::FunctionPreHook {
   torch::autograd::variable_list operator()(
       const torch::autograd::variable_list& gradients) override {
     if (current_scope != nullptr)
-      current_scope->enter(layer_, /*backward=*/true);
+      current_scope->enter_backward(layer_);
     return gradients;
   }
 
@@ -65,6 +65,11 @@ void LayerScope::enter(int index, bool backward) {
   is_key_taken_ = false;
 }
 
+void LayerScope::enter_backward(int index) {
+  if (layer_ != index || !backward_)
+    enter(index, /*backward=*/true);
+}
+
 std::optional<uint64_t> LayerScope::take_random_key() {
   if (is_key_taken_)
     return std::nullopt;
@@ -89,22 +94,29 @@ void LayerScope::batch_norm_done(
 
 Tensors run_layer(LayerScope& scope, const Layer& layer, int index, const Tensors& inputs) {
   scope.enter(index, /*backward=*/false);
+  const auto before = nodes_of(inputs);
   Tensors outputs = layer.forward(inputs);
   separate(outputs);
-  mark_backward(index, inputs, outputs);
+  mark_backward(index, before, outputs);
   return outputs;
 }
 
-void mark_backward(int index, const Tensors& inputs, const Tensors& outputs) {
+std::vector<const torch::autograd::Node*> nodes_of(const Tensors& tensors) {
+  std::vector<const torch::autograd::Node*> nodes;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined() && tensor.grad_fn())
+      nodes.push_back(&*tensor.grad_fn());
+  }
+  return nodes;
+}
+
+void mark_backward(
+    int index, const std::vector<const torch::autograd::Node*>& before, const Tensors& outputs) {
   for (const at::Tensor& output : outputs) {
     if (!output.defined() || !output.grad_fn())
       continue;
     const auto& node = output.grad_fn();
-    const bool is_passed_on =
-        std::any_of(inputs.begin(), inputs.end(), [&](const at::Tensor& input) {
-          return input.defined() && input.grad_fn() == node;
-        });
-    if (!is_passed_on)
+    if (std::find(before.begin(), before.end(), &*node) == before.end())
       node->add_pre_hook(std::make_unique<EnterLayer>(index));
   }
 }

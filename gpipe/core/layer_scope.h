@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "gpipe/core/autograd_nodes.h"
 #include "gpipe/core/deferred_batch_norm.h"
 #include "gpipe/core/interception.h"
 #include "gpipe/core/layer.h"
@@ -35,6 +37,9 @@ class LayerScope : public OperatorHooks {
   /// Layer `index` is about to run, or kLoss. Its draws start from its own key.
   void enter(int index, bool backward);
 
+  /// The backward of layer `index` begins, or goes on.
+  void enter_backward(int index);
+
   /// The layer that runs, or ran last: for messages.
   int current_layer() const { return layer_; }
 
@@ -62,7 +67,12 @@ class LayerScope : public OperatorHooks {
 /// have a key of their own and errors a name.
 Tensors run_layer(LayerScope& scope, const Layer& layer, int index, const Tensors& inputs);
 
-/// Marks where the backward of `outputs` begins: for run_layer() and the loss.
-void mark_backward(int index, const Tensors& inputs, const Tensors& outputs);
+/// The graph nodes that tensors come from.
+std::vector<const torch::autograd::Node*> nodes_of(const Tensors& tensors);
+
+/// Marks where the backward of `outputs` begins, for run_layer() and the loss. `before` are the nodes of the inputs before
+/// the run, for an output may be an input that is passed on.
+void mark_backward(
+    int index, const std::vector<const torch::autograd::Node*>& before, const Tensors& outputs);
 
 }  // namespace gpipe

@@ -15,16 +15,21 @@ std::string describe(const at::Tensor& tensor) {
   return detail::concatenate("a tensor of shape ", tensor.sizes(), " and type ", tensor.dtype());
 }
 
-/// Number of valid targets; with class weights, their sum: what LibTorch's mean divides by.
-double count_valid(const at::Tensor& target, int64_t ignore_index, const at::Tensor& class_weight) {
+/// Number of valid targets; with class weights, their sum: what LibTorch's mean divides by. Targets that are class
+/// probabilities all count.
+double count_valid(
+    const at::Tensor& target,
+    int64_t ignore_index,
+    const at::Tensor& class_weight,
+    int64_t class_dim) {
   if (at::isFloatingType(target.scalar_type())) {
-    return target.dim() > 1 ? static_cast<double>(target.numel() / target.size(1)) : 1.0;
+    return target.dim() > 1 ? static_cast<double>(target.numel() / target.size(class_dim)) : 1.0;
   }
   const at::Tensor valid = target.ne(ignore_index);
   if (!class_weight.defined())
     return valid.sum().item<double>();
   const at::Tensor weights =
-      class_weight.to(at::kDouble).to(target.device()).take(target.where(valid, 0));
+      class_weight.to(at::kDouble).to(target.device()).take(target.to(at::kLong).where(valid, 0));
   return weights.mul_(valid).sum().item<double>();
 }
 
@@ -82,10 +87,11 @@ void Loss::set_pairwise(std::function<at::Tensor(const at::Tensor&, const at::Te
   };
 }
 
-void Loss::set_valid_targets(int64_t ignore_index, at::Tensor class_weight) {
-  count_ = [ignore_index, class_weight = std::move(class_weight)](const Tensors& targets) {
-    return count_valid(single(targets, "target"), ignore_index, class_weight);
-  };
+void Loss::set_valid_targets(int64_t ignore_index, at::Tensor class_weight, int64_t class_dim) {
+  count_ =
+      [ignore_index, class_dim, class_weight = std::move(class_weight)](const Tensors& targets) {
+        return count_valid(single(targets, "target"), ignore_index, class_weight, class_dim);
+      };
 }
 
 Loss CrossEntropyLoss(CrossEntropyOptions options) {
@@ -93,16 +99,22 @@ Loss CrossEntropyLoss(CrossEntropyOptions options) {
     const int64_t reduction = options.reduction == Reduction::Sum    ? at::Reduction::Sum
                               : options.reduction == Reduction::Mean ? at::Reduction::Mean
                                                                      : at::Reduction::None;
-    const at::Tensor logits =
-        options.class_dim == 1 ? output : output.movedim(options.class_dim, 1);
+    const auto classes_second = [&](const at::Tensor& values) {
+      return options.class_dim == 1 ? values : values.movedim(options.class_dim, 1);
+    };
     at::Tensor loss = at::cross_entropy_loss(
-        logits, target, options.weight, reduction, options.ignore_index, options.label_smoothing);
+        classes_second(output),
+        at::isFloatingType(target.scalar_type()) ? classes_second(target) : target,
+        options.weight,
+        reduction,
+        options.ignore_index,
+        options.label_smoothing);
     return options.reduction == Reduction::PerRow && loss.dim() > 1 ? loss.flatten(1).mean(1)
                                                                     : loss;
   };
   Loss loss(function, options.reduction);
   if (options.reduction == Reduction::Mean)
-    loss.set_valid_targets(options.ignore_index, options.weight);
+    loss.set_valid_targets(options.ignore_index, options.weight, options.class_dim);
   return loss;
 }
 

@@ -37,13 +37,11 @@ class Loss {
   using Count = std::function<double(const Tensors& targets)>;
 
   /// `function(output, target)` over tensors, or over `Tensors` where there are several. `count` is
-  /// for a mean over fewer or more terms than rows; the default counts the rows of the micro-batch.
+  /// for a mean over fewer or more terms than rows (other reductions do not use it); the default
+  /// counts the rows of the micro-batch.
   template <class F>
     requires(!std::is_same_v<std::decay_t<F>, Loss>)
-  Loss(
-      F function,
-      Reduction reduction = Reduction::Mean,
-      Count count = {})  // NOLINT(google-explicit-constructor)
+  Loss(F function, Reduction reduction = Reduction::Mean, Count count = {})
       : reduction_(reduction), count_(std::move(count)) {
     set(std::move(function));
   }
@@ -102,7 +100,7 @@ class Loss {
   static at::Tensor single(const Tensors& tensors, const char* what);
   void set_pairwise(std::function<at::Tensor(const at::Tensor&, const at::Tensor&)> function);
   /// Counts targets other than `ignore_index`, each by its class's weight.
-  void set_valid_targets(int64_t ignore_index, at::Tensor class_weight);
+  void set_valid_targets(int64_t ignore_index, at::Tensor class_weight, int64_t class_dim = 1);
 
   Function function_;
   Reduction reduction_;

@@ -108,7 +108,8 @@ std::vector<double> loss_weights(
     return std::vector<double>(rows.size(), 1.0);
   std::vector<double> weights;
   for (size_t i = 0; i < rows.size(); ++i) {
-    weights.push_back(loss.count() ? loss.count()(targets[i]) : static_cast<double>(rows[i]));
+    const bool counts = loss.reduction() == Reduction::Mean && loss.count();
+    weights.push_back(counts ? loss.count()(targets[i]) : static_cast<double>(rows[i]));
   }
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   GPIPE_CHECK(

@@ -21,7 +21,7 @@ void add_input_gradients(const Values& inputs, const MiniBatch& batch) {
     if (!gradient.defined())
       continue;  // the loss does not depend on this input
     at::Tensor& sum = inputs[i].mutable_grad();
-    sum = sum.defined() ? sum + gradient : gradient;
+    sum = sum.defined() ? sum + gradient : gradient.contiguous();
   }
 }
 
@@ -89,6 +89,13 @@ std::vector<at::Tensor> Pipeline::parameters() const {
     all.insert(all.end(), stage->parameters().begin(), stage->parameters().end());
   }
   return all;
+}
+
+std::vector<std::vector<at::Tensor>> Pipeline::parameters_by_stage() const {
+  std::vector<std::vector<at::Tensor>> by_stage;
+  for (const auto& stage : impl_->stages)
+    by_stage.push_back(stage->parameters());
+  return by_stage;
 }
 
 NamedTensors Pipeline::named_parameters() const {

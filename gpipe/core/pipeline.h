@@ -98,9 +98,13 @@ class Pipeline {
 
   /// All parameters, in layer order, each once; names are `layer.parameter`.
   std::vector<at::Tensor> parameters() const;
+  /// The same, by stage.
+  std::vector<std::vector<at::Tensor>> parameters_by_stage() const;
   NamedTensors named_parameters() const;
   NamedTensors named_buffers() const;
 
+  /// The mode of the pipeline and of all modules. A new pipeline trains, and its modules keep the modes they have until
+  /// one of these is called: a layer that was frozen with eval() stays so.
   void train(bool on = true);
   void eval() { train(false); }
   bool is_training() const;

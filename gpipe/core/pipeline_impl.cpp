@@ -19,7 +19,8 @@
 namespace gpipe {
 namespace {
 
-/// A parameter that two stages hold would be updated twice, from gradients of one stage each.
+/// A parameter that two stages hold would be updated twice, from gradients of one stage each; a buffer would be changed by
+/// two threads at once.
 void refuse_shared_across_stages(const std::vector<std::unique_ptr<Stage>>& stages) {
   struct Owner {
     int stage;
@@ -31,14 +32,19 @@ void refuse_shared_across_stages(const std::vector<std::unique_ptr<Stage>>& stag
       const Layer& layer = stage->layers()[i];
       if (!layer.module())
         continue;
-      for (const auto& item : layer.module()->named_parameters()) {
+      auto items = layer.module()->named_parameters().pairs();
+      for (const auto& buffer : layer.module()->named_buffers().pairs())
+        items.push_back(buffer);
+      for (const auto& [name, tensor] : items) {
+        if (!tensor.defined())
+          continue;
         const auto [found, is_new] =
-            owners.emplace(item.value().unsafeGetTensorImpl(), Owner{stage->index(), layer.name()});
+            owners.emplace(tensor.unsafeGetTensorImpl(), Owner{stage->index(), layer.name()});
         const Owner& owner = found->second;
         GPIPE_CHECK(
             is_new || owner.stage == stage->index(),
-            "[pipeline] parameter '",
-            item.key(),
+            "[pipeline] parameter or buffer '",
+            name,
             "' of layer '",
             layer.name(),
             "' (stage ",
@@ -155,8 +161,10 @@ Pipeline::Impl::Impl(Layers given_layers, PipelineOptions given_options)
   }
   refuse_shared_across_stages(stages);
   refuse_equal_names(layers);
-  workers = std::make_unique<WorkerThreads>(
-      num_stages, [num_threads = options.num_threads](int) { at::set_num_threads(num_threads); });
+  workers = std::make_unique<WorkerThreads>(num_stages, [num_threads = options.num_threads](int) {
+    at::get_num_threads();  // else the thread's first operator would read the number that the process began with
+    at::set_num_threads(num_threads);
+  });
   transport = std::make_unique<LocalTransport<Message>>(num_stages);
 }
 

@@ -18,7 +18,7 @@ class PipelineOptimizer {
   using Factory =
       std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor> parameters)>;
 
-  /// `factory` makes a stage's optimizer from its parameters that require a gradient; it is not
+  /// `factory`, called stage by stage on this thread, makes a stage's optimizer from its parameters that require a gradient; it is not
   /// called for a stage without any. The pipeline must outlive the optimizer.
   PipelineOptimizer(Pipeline& pipeline, const Factory& factory);
 

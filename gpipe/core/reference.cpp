@@ -28,8 +28,9 @@ class Reference {
     for (int i = 0; i < layers_.size(); ++i)
       values = run_layer(scope, layers_[i], i, values);
     scope.enter(LayerScope::kLoss, /*backward=*/false);
+    const auto before = nodes_of(values);
     at::Tensor loss = loss_(values, targets);
-    mark_backward(LayerScope::kLoss, values, {loss});
+    mark_backward(LayerScope::kLoss, before, {loss});
     return loss;
   }
 

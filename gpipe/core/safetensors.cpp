@@ -54,7 +54,8 @@ std::string to_name(at::ScalarType dtype, const std::string& tensor) {
 /// A file descriptor that is closed, and an unfinished file that is removed.
 class NewFile {
  public:
-  explicit NewFile(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
+  explicit NewFile(std::string path)
+      : path_(std::move(path)), part_(path_ + ".part" + std::to_string(::getpid())) {
     descriptor_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     check(descriptor_ >= 0, "opened");
   }
@@ -83,6 +84,13 @@ class NewFile {
     check(::fsync(descriptor_) == 0, "synced");
     check(::rename(part_.c_str(), path_.c_str()) == 0, "renamed");
     is_committed_ = true;
+    // The new name is safe only once its folder is.
+    const auto folder = std::filesystem::absolute(path_).parent_path();
+    const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory >= 0) {
+      ::fsync(directory);
+      ::close(directory);
+    }
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "gpipe/core/bits.h"
 #include "gpipe/core/boundary.h"
 #include "gpipe/core/intra_op_threads.h"
 #include "gpipe/core/layer_scope.h"
@@ -15,15 +16,7 @@
 namespace gpipe {
 namespace {
 
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.defined() || !b.defined())
-    return a.defined() == b.defined();
-  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type())
-    return false;
-  if (at::isFloatingType(a.scalar_type()) || at::isComplexType(a.scalar_type()))
-    return at::allclose(a, b, 0, 0, true);
-  return at::equal(a, b);
-}
+using gpipe::same_bits;
 
 bool same_bits(const Tensors& a, const Tensors& b) {
   if (a.size() != b.size())

@@ -12,7 +12,7 @@ struct SelfCheckReport {
   bool ok = true;
   int layer = -1;  ///< first layer that differs; -1 where none does
   std::string layer_name;
-  std::string difference;  ///< what differs: `output`, `recompute`, `gradient of weight`, `buffer
+  std::string difference;  ///< what differs: `loss`, `recompute`, `gradient of weight`, `buffer
                            ///< running_mean`, ...
   std::string to_string() const;
 };

@@ -18,7 +18,7 @@ void StageBuffers::watch(const torch::nn::Module& module) {
 
 void StageBuffers::begin() {
   for (Buffer& buffer : buffers_) {
-    const void* memory = buffer.tensor.const_data_ptr();
+    const void* memory = buffer.tensor.has_storage() ? buffer.tensor.const_data_ptr() : nullptr;
     if (buffer.before.defined() && !buffer.has_moved() && buffer.memory == memory)
       continue;
     buffer.memory = memory;

@@ -43,6 +43,14 @@ bool share_memory(const Tensors& some, const Tensors& others) {
   return false;
 }
 
+bool has_aliases(const Tensors& tensors) {
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    if (share_memory({tensors[i]}, {tensors.begin(), tensors.begin() + static_cast<ptrdiff_t>(i)}))
+      return true;
+  }
+  return false;
+}
+
 /// A copy with the same strides, for the next kernel is chosen by them.
 at::Tensor copy_of(const at::Tensor& tensor) {
   if (tensor.layout() != at::kStrided || tensor.numel() == 0)
@@ -174,13 +182,14 @@ Tensors StageRun::run_layers(LayerScope& scope, const Tensors& inputs) {
 Message StageRun::run_without_graph(LayerScope& scope, const Message& input) {
   BoundaryInputs boundary(guard_inputs(input));
   Message output = detach(run_layers(scope, boundary.tensors()));
-  note_change(boundary.is_changed());
+  note_change(boundary.is_changed(), has_aliases(input.tensors));
   return output;
 }
 
 /// Some operators choose their kernel by whether an input requires a gradient, so this runs as the recompute will, with
 /// gradients on, and drops each layer's graph as it goes.
 Message StageRun::run_and_drop(LayerScope& scope, Message input) {
+  const bool aliased = has_aliases(input.tensors);
   const Message guarded_input = guard_inputs(std::exchange(input, {}));
   Message value = guarded_input;
   bool has_changed = false;
@@ -191,7 +200,7 @@ Message StageRun::run_and_drop(LayerScope& scope, Message input) {
     has_changed = has_changed || (boundary.is_changed() &&
                                   share_memory(boundary.tensors(), guarded_input.tensors));
   }
-  note_change(has_changed);
+  note_change(has_changed, aliased);
   return value;
 }
 
@@ -199,7 +208,7 @@ Message StageRun::run_and_keep(LayerScope& scope, int micro_batch, const Message
   Saved& saved = saved_[static_cast<size_t>(micro_batch)];
   saved.boundary = BoundaryInputs(guard_inputs(input));
   Tensors outputs = run_layers(scope, saved.boundary.tensors());
-  note_change(saved.boundary.is_changed());
+  note_change(saved.boundary.is_changed(), has_aliases(input.tensors));
   saved.boundary.release_tensors();
   if (is_last_ && batch_.loss != nullptr) {
     keep_loss(scope, micro_batch, outputs);
@@ -217,9 +226,10 @@ Message StageRun::run_and_keep(LayerScope& scope, int micro_batch, const Message
 void StageRun::keep_loss(LayerScope& scope, int micro_batch, const Tensors& outputs) {
   const auto m = static_cast<size_t>(micro_batch);
   scope.enter(LayerScope::kLoss, /*backward=*/false);
+  const auto before = nodes_of(outputs);
   const at::Tensor loss =
       (*batch_.loss)(outputs, to_device({batch_.targets[m], {}}, stage_.device()).tensors);
-  mark_backward(LayerScope::kLoss, outputs, {loss});
+  mark_backward(LayerScope::kLoss, before, {loss});
   batch_.losses[m] = loss.detach();
   const double weight = batch_.gradient_weights[m];
   if (weight == 0)
@@ -231,8 +241,13 @@ void StageRun::keep_loss(LayerScope& scope, int micro_batch, const Tensors& outp
 /// After the last stage's forward: the caller's share of it.
 void StageRun::finish(int micro_batch, const Message& output) {
   const auto m = static_cast<size_t>(micro_batch);
-  if (batch_.loss == nullptr)
+  if (batch_.loss == nullptr) {
     batch_.outputs[m] = output.tensors;
+    batch_.outputs_require_grad.resize(output.tensors.size());
+    for (size_t i = 0; i < output.tensors.size(); ++i)
+      batch_.outputs_require_grad[i] = batch_.outputs_require_grad[i] || output.requires_grad[i];
+    return;
+  }
   if (batch_.observer)
     batch_.observer(micro_batch, output.tensors, batch_.targets[m]);
 }
@@ -252,7 +267,12 @@ Message StageRun::guard_inputs(const Message& input) const {
 
 /// A layer that was not known to change the inputs has changed what others need: the recompute, the stage that sent it, the
 /// caller. From now on the inputs are copied.
-void StageRun::note_change(bool has_changed) {
+void StageRun::note_change(bool has_changed, bool has_aliases) {
+  GPIPE_CHECK(
+      !has_changed || !has_aliases,
+      "a layer changes one of the stage's inputs in place while another input shares its memory; "
+      "cut the network elsewhere, "
+      "or let the layer before return a copy");
   auto& changes = stage_.changes_inputs(batch_.is_training);
   const bool was_guarded = changes.value_or(true);
   changes = changes.value_or(false) || has_changed;

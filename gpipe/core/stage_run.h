@@ -47,7 +47,7 @@ class StageRun : public StageTask<Message> {
   void keep_loss(LayerScope& scope, int micro_batch, const Tensors& outputs);
   void finish(int micro_batch, const Message& output);
   Message guard_inputs(const Message& input) const;
-  void note_change(bool has_changed);
+  void note_change(bool has_changed, bool has_aliases);
 
   Stage& stage_;
   MiniBatch& batch_;

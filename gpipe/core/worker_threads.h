@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "gpipe/base/error.h"
 
 namespace gpipe {
 
@@ -15,35 +18,40 @@ class WorkerThreads {
   /// `on_start(worker)` runs first on each thread.
   explicit WorkerThreads(int num_workers, std::function<void(int worker)> on_start = {}) {
     threads_.reserve(static_cast<size_t>(num_workers));
-    for (int worker = 0; worker < num_workers; ++worker) {
-      threads_.emplace_back([this, worker, on_start] {
-        if (on_start)
-          on_start(worker);
-        loop(worker);
-      });
+    try {
+      for (int worker = 0; worker < num_workers; ++worker)
+        start(worker, on_start);
+    } catch (const std::system_error& error) {
+      const int num_started = size();
+      stop();
+      throw Error(detail::concatenate(
+          "[workers] thread ",
+          num_started + 1,
+          " of ",
+          num_workers,
+          " cannot be started: ",
+          error.what(),
+          "; use fewer stages, or raise the limit on threads"));
     }
   }
 
   /// Joins the threads.
-  ~WorkerThreads() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    for (auto& thread : threads_)
-      thread.join();
-  }
+  ~WorkerThreads() { stop(); }
 
   WorkerThreads(const WorkerThreads&) = delete;
   WorkerThreads& operator=(const WorkerThreads&) = delete;
 
   int size() const { return static_cast<int>(threads_.size()); }
 
-  /// Runs `function(worker)` on every thread and returns when all have returned. The function must not throw, and must
-  /// not call run().
+  /// Runs `function(worker)` on every thread and returns when all have returned. The function must not throw. Throws Error
+  /// where the threads are at work already: called from one of them, or by two threads at once.
   void run(const std::function<void(int worker)>& function) {
     std::unique_lock lock(mutex_);
+    GPIPE_CHECK(
+        num_running_ == 0,
+        "[pipeline] the pipeline is at work: it cannot be called from its own layers, losses or "
+        "observers, nor by two "
+        "threads at once");
     function_ = &function;
     num_running_ = size();
     ++generation_;
@@ -53,6 +61,25 @@ class WorkerThreads {
   }
 
  private:
+  void start(int worker, const std::function<void(int)>& on_start) {
+    threads_.emplace_back([this, worker, on_start] {
+      if (on_start)
+        on_start(worker);
+      loop(worker);
+    });
+  }
+
+  void stop() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    for (auto& thread : threads_)
+      thread.join();
+    threads_.clear();
+  }
+
   void loop(int worker) {
     uint64_t seen = 0;
     std::unique_lock lock(mutex_);

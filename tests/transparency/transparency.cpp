@@ -2,9 +2,9 @@
 
 #include <torch/optim/adamw.h>
 
-#include <cstring>
 #include <sstream>
 
+#include "gpipe/core/bits.h"
 #include "gpipe/core/intra_op_threads.h"
 #include "gpipe/core/pipeline_optimizer.h"
 #include "gpipe/core/reference.h"
@@ -45,16 +45,34 @@ void add_state(Outcome& outcome, const Layers& layers) {
   }
 }
 
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  if (a.defined() != b.defined())
-    return false;
-  if (!a.defined())
-    return true;
-  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type())
-    return false;
-  const at::Tensor x = a.contiguous();
-  const at::Tensor y = b.contiguous();
-  return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+/// AdamW's state of each parameter, by name: from one optimizer, or from those of all stages.
+void add_optimizer_state(
+    Outcome& outcome,
+    const Layers& layers,
+    const std::vector<const torch::optim::Optimizer*>& optimizers) {
+  for (int i = 0; i < layers.size(); ++i) {
+    if (!layers[i].module())
+      continue;
+    for (const auto& item : layers[i].module()->named_parameters()) {
+      for (const auto* optimizer : optimizers) {
+        const auto found = optimizer->state().find(item.value().unsafeGetTensorImpl());
+        if (found == optimizer->state().end())
+          continue;
+        const auto& state = static_cast<const torch::optim::AdamWParamState&>(*found->second);
+        const std::string name = layers[i].name() + "." + item.key();
+        add(outcome, "average " + name, state.exp_avg());
+        add(outcome, "square average " + name, state.exp_avg_sq());
+        add(outcome, "steps " + name, at::scalar_tensor(state.step(), at::kLong));
+      }
+    }
+  }
+}
+
+/// All that can be on the first stage, one layer on each other: far from the default cut.
+std::vector<int> far_cut(int num_layers, int num_stages) {
+  std::vector<int> cut(static_cast<size_t>(num_stages), 1);
+  cut.front() = num_layers - num_stages + 1;
+  return cut;
 }
 
 }  // namespace
@@ -68,10 +86,16 @@ Outcome train_pipelined(const Network& network, const Training& training) {
        .num_micro_batches = training.num_micro_batches,
        .schedule = std::string(training.schedule),
        .rematerialize = training.rematerialize,
+       .cut =
+           training.has_far_cut ? far_cut(layers.size(), training.num_stages) : std::vector<int>(),
        .num_threads = training.num_threads,
-       .seed = kSeed});
-  PipelineOptimizer optimizer(pipeline, [](std::vector<at::Tensor> parameters) {
-    return std::make_unique<torch::optim::AdamW>(std::move(parameters), optimizer_options());
+       .seed = kSeed,
+       .autocast = training.autocast});
+  std::vector<const torch::optim::Optimizer*> optimizers;
+  PipelineOptimizer optimizer(pipeline, [&](std::vector<at::Tensor> parameters) {
+    auto made = std::make_unique<torch::optim::AdamW>(std::move(parameters), optimizer_options());
+    optimizers.push_back(made.get());
+    return made;
   });
   Outcome outcome;
   for (size_t step = 0; step < network.rows.size(); ++step) {
@@ -85,6 +109,7 @@ Outcome train_pipelined(const Network& network, const Training& training) {
     optimizer.step();
   }
   add_state(outcome, layers);
+  add_optimizer_state(outcome, layers, optimizers);
   return outcome;
 }
 
@@ -114,7 +139,7 @@ Outcome train_reference(const Network& network, const Training& training) {
         .last_first = training.schedule == "gpipe",
         .seed = kSeed,
         .step = static_cast<int64_t>(step),
-        .autocast = std::nullopt};
+        .autocast = training.autocast};
     add(outcome,
         "loss " + std::to_string(step),
         reference_step(layers, inputs, targets, network.make_loss(), options));
@@ -122,6 +147,7 @@ Outcome train_reference(const Network& network, const Training& training) {
     optimizer.step();
   }
   add_state(outcome, layers);
+  add_optimizer_state(outcome, layers, {&optimizer});
   return outcome;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ struct Training {
   plan::Rematerialize rematerialize = plan::Rematerialize::Never;
   c10::ScalarType dtype = c10::kDouble;
   int num_threads = 1;
+  std::optional<c10::ScalarType> autocast = std::nullopt;
+  /// A cut far from the default one.
+  bool has_far_cut = false;
 };
 
 /// Everything that must have the same bits, by name: losses, gradients of the last step, weights, buffers, optimizer state.

@@ -36,7 +36,8 @@ std::vector<TransparencyCase> transparency_cases(const std::vector<Network>& net
     for (int num_micro_batches : {1, 2, 3, 5, 8}) {
       for (const char* schedule : {"gpipe", "1f1b"}) {
         for (c10::ScalarType dtype : {c10::kDouble, c10::kFloat}) {
-          Training training{.num_micro_batches = num_micro_batches, .schedule = schedule, .dtype = dtype};
+          Training training{
+              .num_micro_batches = num_micro_batches, .schedule = schedule, .dtype = dtype};
           cases.push_back({network, training, {1, 2, 3, 4}});
         }
       }
@@ -87,6 +88,24 @@ std::vector<TransparencyCase> large_cases() {
 
 INSTANTIATE_TEST_SUITE_P(
     Large, TransparencyTest, ::testing::ValuesIn(large_cases()), transparency_case_name);
+
+/// The first stage holds all but one layer of each other; under autocast, too.
+std::vector<TransparencyCase> far_cut_cases() {
+  std::vector<TransparencyCase> cases;
+  for (const Network& network :
+       {toy_network(), amoebanet_network(), resnet_network(), transformer_network()}) {
+    Training training{.num_micro_batches = 3, .dtype = c10::kFloat};
+    training.has_far_cut = true;
+    cases.push_back({network, training, {2, 3}});
+    training.schedule = "1f1b";
+    training.autocast = c10::kBFloat16;
+    cases.push_back({network, training, {2, 3}});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    FarCut, TransparencyTest, ::testing::ValuesIn(far_cut_cases()), transparency_case_name);
 
 TEST(TransparencyRepeatTest, TwentyThreadedRunsGiveOneSetOfBits) {
   const Network network = toy_network();
