@@ -1,6 +1,6 @@
 // K stages on K cores against one stage on one core: the same network, micro-batches and bits.
 //
-//   ./run build stages_benchmark && build/release/benchmarks/stages_benchmark
+//   ./run bench stages
 //
 // The two are run in turn, step by step, so that the ratio holds while the machine's speed drifts. Prints a table for
 // docs/benchmarks.md. The ideal is K * M / (M + K - 1): 1.88 at K = 2, M = 16.

@@ -1,7 +1,7 @@
 // Layers that wait instead of computing: what is left is the pipeline itself. K stages on a machine with fewer cores,
 // measured beside the simulator's prediction for the same programs.
 //
-//   ./run build waiting_benchmark && build/release/benchmarks/waiting_benchmark
+//   ./run bench waiting
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 

@@ -5,7 +5,7 @@
 build_packages=(g++ cmake ninja-build python3 python3-venv ca-certificates ccache mold
   nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libxxhash-dev zlib1g-dev)
 data_packages=(dataset-fashion-mnist)
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-format-19 codespell git)
+test_packages=(libgtest-dev libgmock-dev clang-format-19 codespell git)
 
 torch_wheels=(torch==2.15.0 'nvidia-cuda-runtime==13.2.*' 'nvidia-cuda-cupti==13.2.*')
 
