@@ -18,7 +18,7 @@ class StageError : public Error {
       const std::string& cause);
 
   const plan::Action& action() const { return action_; }
-  /// Index among all layers; -1 where none was running (a hand-off, the loss).
+  /// Index among all layers; negative where none was running (a hand-off, the loss).
   int layer() const { return layer_; }
   const std::string& cause() const { return cause_; }
 
