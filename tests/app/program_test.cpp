@@ -1,80 +1,26 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/stat.h>
-
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <sstream>
-
 #include "gpipe/core/safetensors.h"
-#include "tests/app/process.h"
+#include "tests/app/program_runs.h"
 
 namespace gpipe::app {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using Arguments = std::vector<std::string>;
 
-Arguments operator+(Arguments left, const Arguments& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
-
-/// A run of a second or two: a small AmoebaNet-D on small synthetic images.
-const Arguments kSmall = {
-    "train", "--data",      "synthetic",  "--image-size", "16", "--rows",
-    "16",    "--eval-rows", "8",          "--batch-size", "8",  "--layers",
-    "3",     "--filters",   "4",          "--classes",    "3",  "--eval-every",
-    "0",     "--cut",       "parameters", "--seed",       "7"};
-
-std::string make_folder(const std::string& name) {
-  const std::string folder = ::testing::TempDir() + "gpipe_program_test_" + name;
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  return folder;
-}
-
-/// What a run left in its metrics file.
-struct Metrics {
-  std::vector<nlohmann::json> steps;
-  std::vector<nlohmann::json> evaluations;
-  nlohmann::json configuration;
-  nlohmann::json summary;
-};
-
-Metrics read_metrics(const std::string& path) {
-  Metrics metrics;
-  std::istringstream file(read_file(path));
-  for (std::string line; std::getline(file, line);) {
-    auto json = nlohmann::json::parse(line);
-    const std::string kind = json["kind"];
-    if (kind == "step")
-      metrics.steps.push_back(json);
-    if (kind == "evaluation")
-      metrics.evaluations.push_back(json);
-    if (kind == "configuration")
-      metrics.configuration = json;
-    if (kind == "summary")
-      metrics.summary = json;
-  }
-  return metrics;
-}
-
-/// Runs the program, which must succeed, and reads its metrics.
-Metrics run_with_metrics(const Arguments& arguments) {
-  const std::string path = make_folder("metrics") + "/metrics.jsonl";
-  const auto result = run_program(arguments + Arguments{"--metrics", path});
+TEST(ProgramPlanTest, HasALineAStageForACutOfTheUser) {
+  const auto result =
+      run_program(kSmall + Arguments{"--cut", "1,4,2", "--stages", "3", "--steps", "1"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
-  return read_metrics(path);
+  EXPECT_THAT(result.output, HasSubstr("\n    0  stem (1) "));
+  EXPECT_THAT(result.output, HasSubstr(" (4) "));
+  EXPECT_THAT(result.output, HasSubstr("\n    2  normal3.0 .. classifier (2) "));
 }
 
-void expect_failure(const Arguments& arguments, int exit_code, const std::string& message) {
-  const auto result = run_program(arguments);
-  EXPECT_FALSE(result.timed_out);
-  EXPECT_EQ(result.exit_code, exit_code) << result.output << result.error;
-  EXPECT_THAT(result.error, HasSubstr(message));
+TEST(ProgramPlanTest, AllWaysToBalanceGiveTheSameDigest) {
+  std::vector<std::string> digests;
+  for (const char* cut : {"time", "parameters", "even", "1,6"})
+    digests.push_back(
+        run_with_metrics(kSmall + Arguments{"--cut", cut, "--steps", "2"}).summary["digest"]);
+  EXPECT_THAT(digests, ::testing::Each(digests.front()));
 }
 
 TEST(ProgramTransparencyTest, DigestIsTheSameForAllStagesAndModes) {
@@ -193,85 +139,6 @@ TEST(ProgramFilesTest, WeightsThatDoNotFitAreRefused) {
   const std::string weights = folder + "/model.safetensors";
   expect_failure(kSmall + Arguments{"--weights", weights, "--filters", "8"}, 1, "[");
   expect_failure(kSmall + Arguments{"--weights", folder + "/none"}, 1, folder + "/none");
-}
-
-TEST(ProgramExitCodeTest, HelpAndSuccessAreZero) {
-  EXPECT_EQ(run_program({"--help"}).exit_code, 0);
-  const auto help = run_program({"train", "--help"});
-  EXPECT_EQ(help.exit_code, 0);
-  EXPECT_THAT(help.output, HasSubstr("--micro-batches N"));
-  EXPECT_THAT(help.error, IsEmpty());
-  const auto config = run_program({"train", "--lr", "0.5", "--print-config"});
-  EXPECT_EQ(config.exit_code, 0);
-  EXPECT_THAT(config.output, HasSubstr("\nlr = 0.5\n"));
-}
-
-TEST(ProgramExitCodeTest, WrongUseIsTwo) {
-  expect_failure({}, 2, "Usage: gpipe COMMAND");
-  expect_failure({"trainn"}, 2, "unknown command `trainn`; did you mean `train`?");
-  expect_failure({"train", "--bacth-size", "3"}, 2, "did you mean `--batch-size`?");
-  expect_failure({"train", "--config", "/nowhere.toml"}, 2, "/nowhere.toml");
-  expect_failure({"train", "--model", "amobanet-d"}, 2, "did you mean `amoebanet-d`?");
-  expect_failure({"eval"}, 2, "--weights");
-  expect_failure(
-      kSmall + Arguments{"--model", "transformer", "--data", "fashion-mnist"}, 2, "text");
-}
-
-TEST(ProgramExitCodeTest, StagesAndCutsThatDoNotFitAreTwo) {
-  expect_failure(kSmall + Arguments{"--stages", "99"}, 2, "99 stages for the ");
-  expect_failure(kSmall + Arguments{"--cut", "1,1"}, 2, "adds up to 2 layers");
-  expect_failure(kSmall + Arguments{"--cut", "1,1,1"}, 2, "lists 3 stages, `stages` is 2");
-}
-
-TEST(ProgramExitCodeTest, MissingDataAndUnwritableFilesAreOne) {
-  expect_failure({"train", "--data-dir", "/nowhere"}, 1, "/nowhere");
-  expect_failure(
-      {"train", "--data", "text", "--model", "transformer", "--data-dir", "/nowhere"},
-      1,
-      "/nowhere");
-  expect_failure(kSmall + Arguments{"--output", "/proc/gpipe"}, 1, "/proc/gpipe");
-  expect_failure(kSmall + Arguments{"--metrics", "/proc/gpipe"}, 1, "/proc/gpipe");
-}
-
-TEST(ProgramExitCodeTest, NonFiniteLossIsOneAndNamesStepAndPlace) {
-  const auto result = run_program(
-      kSmall +
-      Arguments{"--optimizer", "sgd", "--lr", "1e38", "--steps", "20", "--log-every", "1"});
-  EXPECT_EQ(result.exit_code, 1) << result.output;
-  EXPECT_THAT(result.error, HasSubstr("[train] step "));
-  EXPECT_THAT(result.error, HasSubstr("the loss is "));
-  EXPECT_THAT(result.error, HasSubstr("micro-batch "));
-}
-
-TEST(ProgramSignalTest, InterruptKeepsWhatWasLearned) {
-  const std::string folder = make_folder("interrupt");
-  for (const int signal : {SIGINT, SIGTERM}) {
-    std::filesystem::remove(folder + "/model.safetensors");
-    Process process(
-        kSmall + Arguments{"--steps", "1000000", "--log-every", "1", "--output", folder});
-    ASSERT_TRUE(process.wait_for_text("step 3/1000000", std::chrono::seconds(60)));
-    process.send(signal);
-    const auto result = process.wait(std::chrono::seconds(20));
-    EXPECT_FALSE(result.timed_out);
-    EXPECT_EQ(result.exit_code, 128 + signal) << result.error;
-    EXPECT_THAT(result.output, HasSubstr(signal == SIGINT ? "stopped by SIGINT" : "SIGTERM"));
-    const auto file = load_safetensors(folder + "/model.safetensors");
-    EXPECT_FALSE(file.tensors.empty());
-    EXPECT_THAT(result.output, HasSubstr(file.metadata.at("digest")));
-  }
-}
-
-TEST(ProgramTimeTest, MaxMinutesStopsAndSaysSo) {
-  const auto result =
-      run_program(kSmall + Arguments{"--steps", "1000000", "--max-minutes", "0.02"});
-  EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(result.output, HasSubstr("stopped by --max-minutes"));
-}
-
-TEST(ProgramSelfCheckTest, PassesOnOurModels) {
-  const auto result = run_program(kSmall + Arguments{"--self-check", "--steps", "1"});
-  EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(result.output, HasSubstr("self-check: "));
 }
 
 }  // namespace
