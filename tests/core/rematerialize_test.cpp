@@ -1,5 +1,6 @@
 #include <atomic>
 
+#include "gpipe/core/intra_op_threads.h"
 #include "gpipe/core/reference.h"
 #include "tests/testing/check.h"
 
@@ -153,6 +154,7 @@ TEST(RematerializeTest, DropsTheSameUnitsInTheRecompute) {
 }
 
 TEST(RematerializeTest, TakesInputsWithoutGradient) {
+  const IntraOpThreads threads(1);
   for (bool integers : {true, false}) {
     auto make = [&] {
       Layers layers;
@@ -192,6 +194,7 @@ Layers in_place_layers(bool in_place) {
 }
 
 TEST(RematerializeTest, LayersMayChangeTheirInputsInPlace) {
+  const IntraOpThreads threads(1);
   const auto x = normal({8, 4}, 1);
   const auto t = normal({8, 2}, 2);
   const Layers plain = in_place_layers(false);
