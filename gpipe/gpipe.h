@@ -10,6 +10,6 @@
 #include "gpipe/core/pipeline_optimizer.h"
 #include "gpipe/core/profile.h"
 #include "gpipe/core/safetensors.h"
-#include "gpipe/plan/partition.h"
 #include "gpipe/core/self_check.h"
 #include "gpipe/core/stage_error.h"
+#include "gpipe/plan/partition.h"
