@@ -12,8 +12,9 @@ namespace {
 std::atomic<int> noted_signal = 0;
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may not lock");
 
-constexpr int kSignals[] = {SIGINT, SIGTERM};
-struct sigaction previous_actions[2];
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kNumSignals = 3;
+struct sigaction previous_actions[kNumSignals];
 
 void on_signal(int signal) {
   if (noted_signal.exchange(signal) != 0)
@@ -30,12 +31,16 @@ Interrupt::Interrupt() {
   std::memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < kNumSignals; ++i) {
     ::sigaction(kSignals[i], &action, &previous_actions[i]);
+    // What is ignored stays so: under nohup a hang-up is not to stop the run.
+    if (previous_actions[i].sa_handler == SIG_IGN)
+      ::sigaction(kSignals[i], &previous_actions[i], nullptr);
+  }
 }
 
 Interrupt::~Interrupt() {
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < kNumSignals; ++i)
     ::sigaction(kSignals[i], &previous_actions[i], nullptr);
 }
 

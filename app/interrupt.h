@@ -2,7 +2,7 @@
 
 namespace gpipe::app {
 
-/// While it lives, the first SIGINT or SIGTERM is only noted, for the run to stop after the running
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP is only noted, for the run to stop after the running
 /// step; the second ends the process at once with 128 + its number. One at a time.
 class Interrupt {
  public:

@@ -1,6 +1,9 @@
 #include <c10/util/Exception.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -51,9 +54,33 @@ int run(const std::vector<std::string>& arguments) {
   refuse(arguments.front());
 }
 
+/// Descriptors 0 to 2 are there, so that no file of ours is given one of them, and a reader who has gone away does not end
+/// the run: what was learned is still to be saved.
+void prepare_streams() {
+  while (true) {
+    const int descriptor = ::open("/dev/null", O_RDWR);
+    if (descriptor < 0 || descriptor > 2) {
+      if (descriptor > 2)
+        ::close(descriptor);
+      break;
+    }
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+/// What was printed must have arrived.
+int check_output(int code) {
+  std::cout.flush();
+  if (std::cout || code != kExitSuccess)
+    return code;
+  std::cerr << "gpipe: standard output cannot be written; is the disk full, or its reader gone?"
+            << std::endl;
+  return kExitRunError;
+}
+
 int run_and_report(const std::vector<std::string>& arguments) {
   try {
-    return run(arguments);
+    return check_output(run(arguments));
   } catch (const UsageError& error) {
     std::cerr << "gpipe: " << error.what() << std::endl;
     return kExitUsageError;
@@ -70,6 +97,7 @@ int run_and_report(const std::vector<std::string>& arguments) {
 }  // namespace gpipe::app
 
 int main(int argc, char** argv) {
+  gpipe::app::prepare_streams();
   gpipe::use_metered_allocator();
   return gpipe::app::run_and_report({argv + 1, argv + argc});
 }

@@ -83,7 +83,7 @@ void add_model(OptionTable& table, Options& options) {
   table.group("Model (each takes the options that it knows)");
   table.add("model", &options.model, "network").one_of(models::model_names());
   table.add("layers", &options.layers, "normal cells of AmoebaNet-D, blocks of a Transformer")
-      .range(1);
+      .range(1, 100000);
   table.add("filters", &options.filters, "channels of AmoebaNet-D's or ResNet's first cells")
       .range(1);
   table.add("stem-stride", &options.stem_stride, "AmoebaNet-D: stride of the first convolution")

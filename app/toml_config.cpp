@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -88,6 +89,9 @@ void read_toml_text(const std::string& text, const std::string& path, OptionTabl
 }
 
 void read_toml(const std::string& path, OptionTable& table) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    refuse(path, "is not a file");
   errno = 0;
   std::ifstream file(path);
   std::ostringstream text;

@@ -53,7 +53,12 @@ void Layer::build(uint64_t seed) {
     return;
   ParameterKey key(parameter_key(seed, name_));
   Interception interception(key);
-  body_ = factory_();
+  try {
+    body_ = factory_();
+  } catch (const std::exception& error) {
+    throw Error(
+        detail::concatenate("[layers] the factory of layer '", name_, "' throws: ", error.what()));
+  }
   GPIPE_CHECK(
       body_.forward != nullptr,
       "[layers] the factory of layer '",

@@ -49,6 +49,11 @@ at::Tensor Loss::operator()(const Tensors& outputs, const Tensors& targets) cons
     loss = loss.mean();
   }
   GPIPE_CHECK(
+      at::isFloatingType(loss.scalar_type()),
+      "[loss] the loss returns ",
+      describe(loss),
+      "; return a real floating-point number");
+  GPIPE_CHECK(
       loss.numel() == 1,
       "[loss] the loss returns ",
       describe(loss),

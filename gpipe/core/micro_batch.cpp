@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "gpipe/base/error.h"
@@ -113,7 +114,7 @@ std::vector<double> loss_weights(
   }
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   GPIPE_CHECK(
-      total > 0,
+      total > 0 && std::isfinite(total),
       "[loss] no target of the mini-batch counts (the loss counts ",
       total,
       "), so its mean is undefined; leave out mini-batches in which all targets are ignored");

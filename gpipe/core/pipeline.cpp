@@ -57,6 +57,11 @@ at::Tensor Pipeline::step(
       impl_->is_training,
       "[pipeline] step() trains, and the pipeline is in eval mode; call train() first, or "
       "forward()");
+  GPIPE_CHECK(
+      std::isfinite(gradient_scale),
+      "[pipeline] a gradient scale of ",
+      gradient_scale,
+      "; use a finite number");
   for (const at::Tensor& input : inputs) {
     GPIPE_CHECK(
         !input.defined() || !input.requires_grad() || input.is_leaf(),

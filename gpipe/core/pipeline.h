@@ -60,6 +60,7 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 /// paper). For equal options but K, cut and re-materialization, the loss, gradients, weights,
 /// BatchNorm statistics and random draws have the same bits.
 ///
+/// A pipeline that was moved from may only be destroyed or assigned to.
 /// Threads: a pipeline is used by one thread at a time; several pipelines may live in one process.
 /// Errors: the first error of any stage is thrown to the caller as a StageError once all stages
 /// have stopped. Parameters and buffers are then as before the call; gradients are undefined until

@@ -142,6 +142,11 @@ Pipeline::Impl::Impl(Layers given_layers, PipelineOptions given_options)
       "[pipeline] ",
       options.num_threads,
       " threads per stage; use at least 1");
+  GPIPE_CHECK(
+      !options.autocast || *options.autocast == at::kBFloat16 || *options.autocast == at::kHalf,
+      "[pipeline] autocast to ",
+      *options.autocast,
+      " is not possible; use bfloat16 (on CPUs) or float16 (on GPUs)");
   // All layers live in this process: each factory is run once, before its parameters are counted.
   if (options.cut.empty() && num_stages <= layers.size())
     layers.build(options.seed);
