@@ -29,6 +29,7 @@ function(gpipe_add_test name)
   else()
     gtest_discover_tests(
       ${name}
+      NO_PRETTY_VALUES # the names say the parameters
       DISCOVERY_MODE PRE_TEST
       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
   endif()
