@@ -47,6 +47,37 @@ TEST(ProgramExitCodeTest, MissingDataAndUnwritableFilesAreOne) {
   expect_failure(kSmall + Arguments{"--metrics", "/proc/gpipe"}, 1, "/proc/gpipe");
 }
 
+TEST(ProgramExitCodeTest, DevicesAndFullDisksAreRefused) {
+  expect_failure({"train", "--config", "/dev/zero"}, 2, "is not a file");
+  expect_failure(kSmall + Arguments{"--metrics", "/dev/full", "--steps", "1"}, 1, "/dev/full");
+}
+
+TEST(ProgramExitCodeTest, TruncatedDataAreOne) {
+  const std::string folder = make_folder("truncated");
+  const std::filesystem::path source = "/usr/share/datasets/fashion-mnist";
+  for (const auto& file : std::filesystem::directory_iterator(source)) {
+    const auto target = folder / file.path().filename();
+    std::filesystem::copy_file(file.path(), target);
+    std::filesystem::resize_file(target, 5000);
+  }
+  expect_failure({"train", "--data-dir", folder}, 1, "images-idx3-ubyte");
+}
+
+TEST(ProgramJobTest, TheDefaultJobTrains) {
+  const auto result = run_program(
+      {"train",
+       "--config",
+       GPIPE_CONFIG_DIR "/fashion-mnist.toml",
+       "--rows",
+       "256",
+       "--eval-rows",
+       "64",
+       "--steps",
+       "2"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("digest"));
+}
+
 TEST(ProgramExitCodeTest, NonFiniteLossIsOneAndNamesStepAndPlace) {
   const auto result = run_program(
       kSmall +
@@ -59,7 +90,7 @@ TEST(ProgramExitCodeTest, NonFiniteLossIsOneAndNamesStepAndPlace) {
 
 TEST(ProgramSignalTest, InterruptKeepsWhatWasLearned) {
   const std::string folder = make_folder("interrupt");
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     std::filesystem::remove(folder + "/model.safetensors");
     Process process(
         kSmall + Arguments{"--steps", "1000000", "--log-every", "1", "--output", folder});
@@ -68,7 +99,7 @@ TEST(ProgramSignalTest, InterruptKeepsWhatWasLearned) {
     const auto result = process.wait(std::chrono::seconds(20));
     EXPECT_FALSE(result.timed_out);
     EXPECT_EQ(result.exit_code, 128 + signal) << result.error;
-    EXPECT_THAT(result.output, HasSubstr(signal == SIGINT ? "stopped by SIGINT" : "SIGTERM"));
+    EXPECT_THAT(result.output, HasSubstr(std::string("stopped by SIG") + ::sigabbrev_np(signal)));
     const auto file = load_safetensors(folder + "/model.safetensors");
     EXPECT_FALSE(file.tensors.empty());
     EXPECT_THAT(result.output, HasSubstr(file.metadata.at("digest")));
