@@ -1,5 +1,8 @@
 # Steps that the consumer tests share. In: SOURCE, BUILD, WORK, TORCH, LibTorch_ROOT, CONFIG.
 
+# A minimal machine has no make.
+set(ENV{CMAKE_GENERATOR} Ninja)
+
 # run(COMMAND...): fails the test with the command's output.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
