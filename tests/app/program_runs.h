@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -27,8 +28,20 @@ inline const Arguments kSmall = {
     "3",     "--filters",   "4",          "--classes",    "3",  "--eval-every",
     "0",     "--cut",       "parameters", "--seed",       "7"};
 
+/// A folder of this process, which goes with it: test programs run side by side.
+struct ProcessFolder {
+  ProcessFolder()
+      : path(::testing::TempDir() + "gpipe_program_test_" + std::to_string(::getpid())) {}
+  ~ProcessFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::filesystem::path path;
+};
+
 inline std::string make_folder(const std::string& name) {
-  const std::string folder = ::testing::TempDir() + "gpipe_program_test_" + name;
+  static const ProcessFolder process;
+  const auto folder = process.path / name;
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;
